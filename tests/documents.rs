@@ -191,6 +191,22 @@ fn the_schemas_have_all_pinned_keys() {
     assert!(differences.is_empty(), "{}", differences.join("\n"));
 }
 
+#[test]
+fn each_key_of_a_schema_has_a_description() {
+    let mut undescribed = Vec::new();
+    for entry in fs::read_dir(schema::folder()).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_stem().unwrap().to_str().unwrap();
+        let found = Schema::read(name).undescribed();
+        undescribed.extend(found.into_iter().map(|key| format!("{name} {key}")));
+    }
+    assert!(
+        undescribed.is_empty(),
+        "describe these in the comments of their fields, and write the schemas anew:\n{}",
+        undescribed.join("\n")
+    );
+}
+
 /// Another program's validator reads the schema and the document.
 const VALIDATE: &str = "import json, sys, jsonschema
 schema = json.load(open(sys.argv[1]))

@@ -95,6 +95,43 @@ impl Schema {
         }
     }
 
+    /// The keys without a description, of their own or of what they refer to, as paths into the schema.
+    pub(crate) fn undescribed(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        self.find_undescribed(&self.0, "", &mut found);
+        found
+    }
+
+    fn find_undescribed(&self, part: &Value, path: &str, found: &mut Vec<String>) {
+        for (key, field) in part["properties"].as_object().into_iter().flatten() {
+            if !self.is_described(field) {
+                found.push(format!("{path}/{key}"));
+            }
+        }
+        match part {
+            Value::Object(keywords) => {
+                for (keyword, below) in keywords {
+                    self.find_undescribed(below, &format!("{path}/{keyword}"), found);
+                }
+            }
+            Value::Array(items) => {
+                for item in items {
+                    self.find_undescribed(item, path, found);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn is_described(&self, schema: &Value) -> bool {
+        let lists = ["allOf", "anyOf", "oneOf"].map(|keyword| schema[keyword].as_array());
+        let mut parts = lists.into_iter().flatten().flatten();
+        let named = schema.get("$ref").map(|name| self.definition(name));
+        schema.get("description").is_some()
+            || named.is_some_and(|named| self.is_described(named))
+            || parts.any(|part| self.is_described(part))
+    }
+
     fn definition(&self, reference: &Value) -> &Value {
         let name = reference
             .as_str()

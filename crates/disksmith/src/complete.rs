@@ -50,7 +50,7 @@ pub(crate) fn script(shell: Shell, context: &mut Context) -> Outcome {
     Ok(CommandEnd::Done)
 }
 
-/// The command line, whose arguments know what may stand there.
+/// The command line, whose arguments know their values.
 fn with_values() -> Command {
     let mut program = Cli::command();
     program.build();

@@ -14,7 +14,7 @@ pub enum Fs {
 }
 
 impl Fs {
-    /// All file systems that are made.
+    /// Name of the type, as mount takes it.
     pub const ALL: [Fs; 2] = [Fs::Xfs, Fs::Ext4];
 
     /// As mount takes it.

@@ -31,7 +31,7 @@ pub struct DiskIdentity {
     pub size_bytes: u64,
 }
 
-/// A disk of a plan: by what name it is written, and which it was.
+/// A disk of a plan: the path by which it is written, and its identity.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlannedDisk {

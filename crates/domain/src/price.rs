@@ -9,7 +9,7 @@ pub struct Price {
     pub currency: &'static str,
     /// Date at which the source had this price, `2024-07-01`.
     pub as_of: &'static str,
-    /// Where the price was read.
+    /// Page from which the price was read.
     pub source: &'static str,
     /// A GiB for a month.
     pub gib_month: f64,
@@ -19,7 +19,7 @@ pub struct Price {
     pub iops_tiers: &'static [PriceTier],
     /// MiB/s that are in the price.
     pub mibps_free: f64,
-    /// One more MiB/s for a month.
+    /// Price of one more MiB/s for a month.
     pub mibps_month: f64,
 }
 

@@ -60,32 +60,32 @@ pub struct BaselineIops {
     pub most: f64,
 }
 
-/// Bytes a second, by what they depend on.
+/// Baseline throughput, in bytes a second.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum BaselineThroughput {
     /// The same for every volume.
     Constant(Bytes),
-    /// One figure up to a size, another above it.
+    /// Two figures: one up to a size, another above it.
     BySize {
         /// The largest of the small volumes.
         up_to: Bytes,
-        /// Of a volume up to that size.
+        /// Bytes a second of a volume up to that size.
         small: Bytes,
-        /// Of a larger volume.
+        /// Bytes a second of a larger volume.
         large: Bytes,
     },
-    /// So much for each TiB.
+    /// In proportion to the size.
     ByTib {
-        /// For each TiB.
+        /// Bytes a second for each TiB.
         each: Bytes,
-        /// Of any volume, at most.
+        /// The most that any volume has, in bytes a second.
         most: Bytes,
     },
-    /// So much for each of its IOPS.
+    /// In proportion to the IOPS.
     ByIops {
-        /// For each of its IOPS.
+        /// Bytes a second for each of the volume's IOPS.
         each: Bytes,
-        /// Of any volume, at most.
+        /// The most that any volume has, in bytes a second.
         most: Bytes,
     },
 }
@@ -103,9 +103,9 @@ pub struct IopsBurst {
 /// volume has as many as it has bytes, which is also the most that are kept.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ThroughputBurst {
-    /// For each TiB of the volume.
+    /// Bytes a second for each TiB of the volume, while credits last.
     pub per_tib: Bytes,
-    /// Of any volume, at most.
+    /// The most that any volume has, in bytes a second.
     pub most: Bytes,
 }
 

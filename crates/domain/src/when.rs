@@ -20,7 +20,7 @@ pub struct MomentOrDay {
 impl FromStr for MomentOrDay {
     type Err = String;
 
-    /// Of this host's time zone, unless it says another.
+    /// Reads a moment in this host's time zone, unless it names another.
     fn from_str(text: &str) -> Result<MomentOrDay, String> {
         MomentOrDay::read(text.trim(), &Zoned::now())
     }

@@ -16,9 +16,9 @@ use crate::store::OwnedJob;
 /// The state in which a job is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndState {
-    /// At its end.
+    /// The job is finished.
     Finished,
-    /// To be continued with.
+    /// The job is to be continued.
     Suspended,
     /// Forgotten: there is nothing left to continue with.
     Discarded,
@@ -186,7 +186,7 @@ fn lost() -> anyhow::Error {
     anyhow::anyhow!("the thread that writes checkpoints has panicked")
 }
 
-/// Until the other end is closed. A checkpoint that cannot be written is no reason not to try the next one.
+/// Writes checkpoints until the other end is closed. One that cannot be written is no reason not to try the next one.
 fn write_all<W: LongWork>(
     mut job: OwnedJob<W>,
     arriving: &Receiver<Message<W>>,

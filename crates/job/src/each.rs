@@ -2,7 +2,7 @@
 
 use std::thread::{ScopedJoinHandle, scope};
 
-/// Does each task, with its number, on a thread of its own, and gives the results in the order of the tasks.
+/// Runs each task, with its number, on a thread of its own, and gives the results in the order of the tasks.
 pub fn each_on_a_thread<T: Send, R: Send>(
     tasks: Vec<T>,
     work: impl Fn(usize, T) -> R + Sync,

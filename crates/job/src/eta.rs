@@ -21,7 +21,7 @@ pub struct EtaEstimator {
 }
 
 impl EtaEstimator {
-    /// For work of which so many bytes were done before.
+    /// Estimates for work of which so many bytes were done before.
     pub fn new(done: u64) -> EtaEstimator {
         EtaEstimator {
             samples: VecDeque::from([(0.0, done)]),
@@ -59,7 +59,7 @@ impl EtaEstimator {
         now_s >= WARNS_AFTER_S && self.was_in_time && is_new && is_late(needs_s, has_s)
     }
 
-    /// The user was warned.
+    /// Notes that the user was warned.
     pub fn warned(&mut self, now_s: f64) {
         self.warned_s = Some(now_s);
         self.was_in_time = false;

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Building a checkpoint takes at most one part in so many of the time: one of many extents is large.
+/// Pause after a checkpoint is built, as a multiple of the time that building it took: one of many extents is large.
 const SHARE: u32 = 100;
 /// The least time between two checkpoints of jobs that take turns. The ledger may lie on their target, where each
 /// is a commit of some ten requests. Of the thirty requests in three seconds that count as no foreground, two
@@ -21,7 +21,7 @@ pub struct CheckpointInterval {
 }
 
 impl CheckpointInterval {
-    /// At once, and then after so long each.
+    /// Checkpoints at once, and then after so long each.
     pub fn every(each: Duration) -> CheckpointInterval {
         CheckpointInterval {
             first: Duration::ZERO,
@@ -31,8 +31,8 @@ impl CheckpointInterval {
         }
     }
 
-    /// After `first`, and then so that a kill costs no more than half of what was done since the start, or
-    /// `longest`.
+    /// Checkpoints after `first`, and then so that a kill costs no more than half of what was done since the
+    /// start, or `longest`.
     pub fn growing(first: Duration, longest: Duration) -> CheckpointInterval {
         CheckpointInterval {
             first,
@@ -92,7 +92,7 @@ pub(crate) struct Timer {
     last: Option<Duration>,
     /// The moment at which the last one was begun to be built.
     began: Instant,
-    /// Until then none is built, since the last one took its time.
+    /// Time until which none is built, since the last one took its time.
     rests: Duration,
 }
 
@@ -124,7 +124,7 @@ impl Timer {
         is_due
     }
 
-    /// The checkpoint that was due is built.
+    /// Notes that the checkpoint that was due is built.
     pub(crate) fn built(&mut self) {
         self.took(self.began.elapsed());
     }

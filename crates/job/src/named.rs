@@ -1,6 +1,6 @@
 //! Finding a job by the word that names it.
 
-/// The word for the newest.
+/// Word that names the newest job.
 pub const LAST: &str = "last";
 
 /// The key that a word names: [`LAST`], a whole key, or the beginning of one; `None` where there is none. `keys` are

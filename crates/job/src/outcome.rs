@@ -10,14 +10,14 @@ pub enum Resumable {
     Anywhere,
     /// While its target stays attached to a host that is not restarted.
     WhileAttached,
-    /// Not any more: its target went away, and is known by nothing but its path.
+    /// No longer: the target went away, and only its path identifies it.
     Detached,
-    /// Its state is not kept.
+    /// Never: the state is not stored.
     Never,
 }
 
 impl Resumable {
-    /// Of a job whose checkpoint was written, or was not.
+    /// Resumable anywhere if the checkpoint was written, otherwise never.
     pub fn if_written(is_written: bool) -> Resumable {
         match is_written {
             true => Resumable::Anywhere,

@@ -5,7 +5,7 @@ use std::path::Path;
 use ledger::{Owner, OwnerLiveness};
 use linux::{Root, machine, process};
 
-/// This process, as the owner of work, and the kernel that knows the others.
+/// Identity of this process, as the owner of work, and the kernel that knows the other processes.
 #[derive(Clone, Debug)]
 pub struct ProcessIdentity {
     root: Root,
@@ -13,7 +13,7 @@ pub struct ProcessIdentity {
 }
 
 impl ProcessIdentity {
-    /// This process. `etc` is where the machine's id is.
+    /// Identity of this process. `etc` is the folder with the machine's id.
     ///
     /// # Errors
     /// When the kernel does not say which process this is, or which boot.

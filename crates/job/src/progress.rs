@@ -10,7 +10,7 @@ use indicatif::ProgressBar;
 use ui::context::notice;
 use ui::progress::Bars;
 
-/// All lines.
+/// Progress lines of all jobs.
 pub struct ProgressLines {
     bars: Bars,
     is_watched: bool,
@@ -25,7 +25,7 @@ impl ProgressLines {
         }
     }
 
-    /// The line of a job.
+    /// Adds the line of a job.
     pub fn line(&self, name: &str) -> ProgressLine {
         let bar = self.bars.add(name, 1);
         ProgressLine::start(self.is_watched, move |event| match (event, &bar) {

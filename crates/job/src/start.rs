@@ -13,7 +13,7 @@ use crate::store::{JobStore, OwnedJob, Takeover};
 pub struct JobRequest<'a> {
     /// The name of the target in the ledger.
     pub key: &'a str,
-    /// Not to continue from an earlier checkpoint, not even from one that a later version has written.
+    /// True to ignore an earlier checkpoint, even one that a later version has written.
     pub anew: bool,
     /// The owners from whom it may be taken.
     pub from: Takeover,
@@ -24,11 +24,11 @@ pub struct JobRequest<'a> {
 /// The last checkpoint of a target.
 #[derive(Debug)]
 pub enum Previous<'a, W> {
-    /// Of a job that is not finished.
+    /// Checkpoint of a job that is not finished.
     Unfinished(&'a StoredWork<W>),
-    /// Of a finished one.
+    /// Checkpoint of a finished job.
     Finished(&'a StoredWork<W>),
-    /// It is there and cannot be read.
+    /// A checkpoint that cannot be read.
     Unreadable(&'a Error),
 }
 

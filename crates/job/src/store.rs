@@ -15,12 +15,12 @@ const ETC: &str = "/etc";
 /// The owners from whom an unfinished job may be taken, next to those of this host that have ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Takeover {
-    /// No others.
+    /// From no other owner.
     FromDead,
-    /// Those of other hosts and containers. A device is where it is attached: an owner on another host has lost
-    /// it, and if he had not, no more would be lost than the time of doing something twice.
+    /// From owners on other hosts and in other containers too. A device is where it is attached: an owner on
+    /// another host has lost it, and even if it has not, no more is lost than the time of doing something twice.
     WithTarget,
-    /// Those, and this process: it has claimed the job before to clean up after a kill.
+    /// From those, and from this process: it has claimed the job before to clean up after a kill.
     WithTargetOrOwn,
 }
 
@@ -90,7 +90,7 @@ impl JobStore {
         self.ledger
     }
 
-    /// This process.
+    /// Identity of this process as an owner.
     pub fn owner(&self) -> &Owner {
         self.identity.owner()
     }
@@ -218,7 +218,7 @@ impl<W: LongWork, S: BorrowMut<JobStore>> OwnedJob<W, S> {
         Ok(self.store)
     }
 
-    /// Writes a checkpoint, and leaves the job to whoever claims it next, also while this process goes on.
+    /// Writes a checkpoint, and gives the job up, so that another process may claim it while this one runs.
     ///
     /// # Errors
     /// As [`OwnedJob::save`].

@@ -7,8 +7,7 @@ use record::Nanos;
 /// The most power cuts of one group.
 const MOST_CUTS: u32 = 1000;
 
-/// When the power is cut, counted from the start of the command: so many times, each between two
-/// durations.
+/// Times at which the power is cut, counted from the start of the command: so many, each between two durations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CutTimes {
     /// Number of power cuts, 1 to 1,000.

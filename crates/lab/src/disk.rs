@@ -17,9 +17,9 @@ pub(crate) use delay::{Clock, DelayQueue, precise_timers};
 pub(crate) use requests::RequestLog;
 pub(crate) use shared_fair_queue::SharedFairQueue;
 
-/// Errors of requests; the protocol's numbers, which are Linux's.
+/// Error of a request that fails.
 pub(crate) const EIO: u32 = 5;
-/// There is no room, or the end is passed.
+/// Error where there is no room, or the end is passed.
 pub(crate) const ENOSPC: u32 = 28;
 
 /// An answer that waits for its time.

@@ -63,7 +63,7 @@ impl Devices {
         Ok(devices)
     }
 
-    /// All of them.
+    /// All devices.
     pub fn iter(&self) -> impl Iterator<Item = &Device> {
         self.list.iter()
     }

@@ -17,8 +17,8 @@ pub const SECTOR: u64 = 512;
 /// 2^28 sectors are 128 GiB.
 const WRAP_LIMIT: u32 = 1 << 28;
 
-/// One reading of a device's counters. Those that a kernel does not have are zero: discards came
-/// with 4.18, flushes with 5.5.
+/// A reading of a device's counters. Those that a kernel does not have are zero: discards came with 4.18, flushes with
+/// 5.5.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DiskStats {
     /// Reads completed.
@@ -156,8 +156,8 @@ impl DiskStats {
         (reads + writes > 0).then(|| millis * 1e6 / (reads + writes) as f64)
     }
 
-    /// All counts since an earlier reading; what is in flight is that of now. `None` when a counter
-    /// went back, as when the device was removed and another took its name.
+    /// Counts since an earlier reading; what is in flight is that of now. `None` when a counter went back, as when
+    /// the device was removed and another took its name.
     pub fn moved_since(&self, before: &DiskStats) -> Option<DiskStats> {
         Some(DiskStats {
             reads: count_since(before.reads, self.reads)?,
@@ -316,20 +316,20 @@ impl Counter {
 /// Counters that a line of `/proc/diskstats` has: older kernels count less.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CountedFields {
-    /// Discards (Linux 4.18).
+    /// True if discards are counted (Linux 4.18).
     pub discards: bool,
-    /// Flushes (Linux 5.5).
+    /// True if flushes are counted (Linux 5.5).
     pub flushes: bool,
 }
 
-/// One line of `/proc/diskstats`.
+/// A line of `/proc/diskstats`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DiskStatsLine<'a> {
     /// The device's number.
     pub number: DeviceNumber,
-    /// Its name.
+    /// Name of the device.
     pub name: &'a str,
-    /// Its counters.
+    /// Counters of the device.
     pub stats: DiskStats,
     /// Counters that this kernel has.
     pub counted: CountedFields,

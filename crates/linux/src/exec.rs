@@ -26,10 +26,10 @@ const LAST_OUTPUT: Duration = Duration::from_secs(2);
 /// An error of running a program.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// It is not on the PATH.
+    /// The program is not on the PATH.
     #[error("the program {0} is not installed, or not on the PATH")]
     Missing(String),
-    /// It could not be started.
+    /// The program could not be started.
     #[error("{command} could not be started: {source}")]
     Start {
         /// The command line.
@@ -37,23 +37,23 @@ pub enum Error {
         /// The kernel's error.
         source: io::Error,
     },
-    /// It ended with a status other than 0.
+    /// The program ended with a status other than 0.
     #[error("{command} failed ({status}){}", message(stderr))]
     Failed {
         /// The command line.
         command: String,
-        /// Its end.
+        /// End of the program.
         status: ProgramEnd,
         /// The end of its standard error.
         stderr: String,
     },
-    /// The user wanted the end, and it was killed.
+    /// The user wanted the end, and the program was killed.
     #[error("{command} was interrupted")]
     Interrupted {
         /// The command line.
         command: String,
     },
-    /// It took too long and was killed.
+    /// The program took too long and was killed.
     #[error("{command} was not done after {} s and was killed{}", limit.as_secs_f64(), message(stderr))]
     Late {
         /// The command line.
@@ -89,11 +89,11 @@ fn message(stderr: &str) -> String {
 /// Output of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramOutput {
-    /// Its exit.
+    /// Exit status.
     pub status: ExitStatus,
-    /// Its standard output.
+    /// Standard output.
     pub stdout: Vec<u8>,
-    /// Its standard error.
+    /// Standard error.
     pub stderr: Vec<u8>,
 }
 
@@ -119,9 +119,9 @@ pub struct Exec {
 /// Tie of a program to this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ChildLifetime {
-    /// Nothing: it may outlive it.
+    /// None: the program may outlive this process.
     None,
-    /// It is killed when this process ends.
+    /// The program is killed when this process ends.
     Life,
     /// The same, and it leads a process group of its own.
     LifeAndGroup,
@@ -141,14 +141,14 @@ impl Exec {
         }
     }
 
-    /// One more argument.
+    /// Adds an argument.
     #[must_use]
     pub fn arg(mut self, arg: impl Into<OsString>) -> Exec {
         self.args.push(arg.into());
         self
     }
 
-    /// More arguments.
+    /// Adds arguments.
     #[must_use]
     pub fn args<A: Into<OsString>>(mut self, args: impl IntoIterator<Item = A>) -> Exec {
         self.args.extend(args.into_iter().map(Into::into));
@@ -169,16 +169,16 @@ impl Exec {
         self
     }
 
-    /// It does not outlive this process, however that ends, and what it starts is killed with it
-    /// when it takes too long. Ctrl-C in a terminal does not reach it.
+    /// Kills the program when this process ends, however that ends, and what it starts with it when it takes too
+    /// long. Ctrl-C in a terminal does not reach it.
     #[must_use]
     pub fn bound(mut self) -> Exec {
         self.tie = ChildLifetime::LifeAndGroup;
         self
     }
 
-    /// It does not outlive this process, however that ends: what is repaired after a `kill -9` is
-    /// not changed any more by what was started before. Ctrl-C in a terminal reaches it.
+    /// Kills the program when this process ends, however that ends: what is repaired after a `kill -9` is not
+    /// changed any more by what was started before. Ctrl-C in a terminal reaches it.
     #[must_use]
     pub fn mortal(mut self) -> Exec {
         // What is bound is more than that.
@@ -188,15 +188,14 @@ impl Exec {
         self
     }
 
-    /// It speaks English in UTF-8 (`LC_ALL=C.UTF-8`), for programs that refuse to run otherwise, as
-    /// Ansible does.
+    /// Makes the program speak English in UTF-8 (`LC_ALL=C.UTF-8`): some refuse to run otherwise, as Ansible does.
     #[must_use]
     pub fn utf8(mut self) -> Exec {
         self.locale = "C.UTF-8";
         self
     }
 
-    /// It prints times in this time zone (`TZ`). By default in the host's.
+    /// Makes the program print times in this time zone (`TZ`). By default in the host's.
     #[must_use]
     pub fn zone(mut self, zone: &'static str) -> Exec {
         self.zone = Some(zone);
@@ -449,7 +448,7 @@ impl Collected {
         Collected { bytes, whole }
     }
 
-    /// All that came. The end is waited for, though not long.
+    /// All output that came. The end is waited for, though not long.
     fn bytes(&self) -> Vec<u8> {
         let _ = self.whole.recv_timeout(LAST_OUTPUT);
         let mut bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);

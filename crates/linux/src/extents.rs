@@ -39,38 +39,38 @@ impl Flags {
         self.0 & bits != 0
     }
 
-    /// The last extent of the file.
+    /// True for the last extent of the file.
     pub const fn is_last(self) -> bool {
         self.any(Self::LAST)
     }
 
-    /// Its place on the disk is not known.
+    /// True if its place on the disk is not known.
     pub const fn is_unknown(self) -> bool {
         self.any(Self::UNKNOWN)
     }
 
-    /// Written to memory, and not yet given a place on the disk.
+    /// True if it is written to memory, and has no place on the disk yet.
     pub const fn is_delayed(self) -> bool {
         self.any(Self::DELALLOC)
     }
 
-    /// Compressed or encrypted: what is read from the disk is not what the reader gets.
+    /// True if it is compressed or encrypted: what is read from the disk is not what the reader gets.
     pub const fn is_encoded(self) -> bool {
         self.any(Self::ENCODED | Self::DATA_ENCRYPTED)
     }
 
-    /// Kept in blocks that hold other things too: among the metadata, or packed with the ends of
+    /// True if it is kept in blocks that hold other things too: among the metadata, or packed with the ends of
     /// other files. Its offsets need not be multiples of a block.
     pub const fn is_unaligned(self) -> bool {
         self.any(Self::NOT_ALIGNED | Self::DATA_INLINE | Self::DATA_TAIL)
     }
 
-    /// Allocated and never written: it reads as zeros, without the disk.
+    /// True if it is allocated and was never written: it reads as zeros, without the disk.
     pub const fn is_unwritten(self) -> bool {
         self.any(Self::UNWRITTEN)
     }
 
-    /// Shared with another file or a snapshot: a write makes a copy.
+    /// True if it is shared with another file or a snapshot: a write makes a copy.
     pub const fn is_shared(self) -> bool {
         self.any(Self::SHARED)
     }
@@ -277,9 +277,9 @@ const FIEMAP_FLAG_SYNC: u32 = 1;
 /// Choice to write back data in memory before its place is read (FIEMAP_FLAG_SYNC).
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Sync {
-    /// It is, so that all of it has its place.
+    /// Write back first, so that all of it has its place.
     First,
-    /// It is not: what has no place yet is listed as delayed, or not at all.
+    /// Do not write back: what has no place yet is listed as delayed, or not at all.
     Never,
 }
 

@@ -47,7 +47,7 @@ pub struct Array {
     /// Sync action: `idle`, `resync`, `recover`, `check`, `repair`, `reshape`, `frozen`; `None` at levels
     /// without copies or parity.
     pub action: Option<String>,
-    /// Its position and its end; `None` when nothing is under way.
+    /// Position of that action and its end; `None` when nothing is under way.
     pub position: Option<(Bytes, Bytes)>,
     /// Its members in order of their slots; spares and failed ones come last.
     pub members: Vec<Member>,
@@ -60,7 +60,7 @@ pub struct Member {
     pub name: String,
     /// Its number; `None` when the kernel no longer lists the device.
     pub number: Option<DeviceNumber>,
-    /// Its place in the array; `None` for a spare or a failed member.
+    /// Slot of the member in the array; `None` for a spare or a failed member.
     pub slot: Option<u32>,
     /// State: `in_sync`, `spare`, `faulty`, `write_mostly`, …
     pub state: Vec<String>,

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use crate::root::{self, Error, Result, Root, shown, unescape};
 use record::sample::DeviceNumber;
 
-/// One mount.
+/// A mount.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mount {
-    /// Its number, unique among the mounts of now.
+    /// Number of the mount, unique among the present ones.
     pub id: u64,
     /// `st_dev` of the files on it. Major 0 stands for no single block device: tmpfs, NFS, overlay,
     /// but btrfs too.
@@ -145,12 +145,12 @@ impl Mounts {
         Ok(Mounts { list })
     }
 
-    /// All of them.
+    /// All mounts.
     pub fn iter(&self) -> impl Iterator<Item = &Mount> {
         self.list.iter()
     }
 
-    /// Those whose files have this device number.
+    /// Mounts whose files have this device number.
     pub fn on(&self, device: DeviceNumber) -> impl Iterator<Item = &Mount> {
         self.list.iter().filter(move |mount| mount.device == device)
     }
@@ -170,7 +170,7 @@ impl Mounts {
     }
 }
 
-/// One line: `36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue`.
+/// Parses a line: `36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue`.
 fn parse_line(line: &[u8]) -> std::result::Result<Mount, String> {
     let fields: Vec<&[u8]> = line.split(|&byte| byte == b' ').collect();
     let field = |index: usize, name: &str| {

@@ -18,10 +18,10 @@ use crate::root::{Root, number};
 /// Request to the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offload {
-    /// To read as zeros, and to give up what backs the range if it likes
-    /// (`FALLOC_FL_PUNCH_HOLE`, which the kernel never turns into writes).
+    /// The range is to read as zeros, and the device may give up what backs it (`FALLOC_FL_PUNCH_HOLE`, which the
+    /// kernel never turns into writes).
     Discard,
-    /// To read as zeros, and to keep what backs the range (`FALLOC_FL_ZERO_RANGE`). Where the device
+    /// The range is to read as zeros, and to keep what backs it (`FALLOC_FL_ZERO_RANGE`). Where the device
     /// refuses, the kernel writes zeros.
     WriteZeroes,
 }

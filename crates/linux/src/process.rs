@@ -122,7 +122,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// As Linux 6.18 writes it, for a shell.
+    /// `/proc/PID/stat` of a shell, as Linux 6.18 writes it.
     const SHELL: &str = "2187 (bash) S 2180 2187 2187 34816 2188 4194304 1234 5678 0 1 2 3 4 5 20 0 \
                          1 0 8642097 7340032 1011 18446744073709551615 1 1 0 0 0 0 65536 4 65538 \
                          0 0 0 17 1 0 0 0 0 0 0 0 0 0 0 0 0 0\n";

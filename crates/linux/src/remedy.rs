@@ -24,7 +24,7 @@ pub fn as_root() -> String {
     again(rustix::process::geteuid().is_root(), &program, &arguments)
 }
 
-/// This command again without one of its options, as a person would type it.
+/// Command line of this process without one of its options, as a person would type it.
 pub fn without(option: &str) -> String {
     let mut words = std::env::args_os();
     let program = words.next().unwrap_or_else(|| "disksmith".into());

@@ -32,7 +32,7 @@ pub enum Error {
     Parse {
         /// The file.
         path: PathBuf,
-        /// Its line, from 1.
+        /// Number of the line, from 1.
         line: usize,
         /// The wrong field, and the reason.
         what: String,

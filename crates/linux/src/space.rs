@@ -20,11 +20,11 @@ pub struct SpaceError {
 pub enum FilesystemMedium {
     /// Memory: tmpfs, ramfs, hugetlbfs. Its speed says nothing about a disk.
     Memory,
-    /// Another host: NFS, SMB, Ceph and the like.
+    /// Storage of another host: NFS, SMB, Ceph and the like.
     Network,
     /// A program of this host; where that keeps its data is not known.
     Fuse,
-    /// Another file system of this host (overlayfs).
+    /// Storage of another file system of this host (overlayfs).
     Overlay,
     /// A disk of this machine, as far as its type tells.
     Disk,
@@ -33,7 +33,7 @@ pub enum FilesystemMedium {
 /// A file system's room and type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Space {
-    /// Its size. 0 for a tmpfs without a limit.
+    /// Size of the file system. 0 for a tmpfs without a limit.
     pub total: Bytes,
     /// Free bytes, with those kept for root.
     pub free: Bytes,
@@ -105,7 +105,7 @@ impl Space {
         0x4750_4653,
     ];
 
-    /// Its medium, by its type (include/uapi/linux/magic.h; statfs(2)).
+    /// Medium of the file system, by its type (include/uapi/linux/magic.h; statfs(2)).
     pub fn medium(&self) -> FilesystemMedium {
         match self.magic {
             Self::FUSE => FilesystemMedium::Fuse,

@@ -28,7 +28,7 @@ pub struct SpaceMap {
 /// Reason for which the parts that a file system uses cannot be determined.
 #[derive(Debug, thiserror::Error)]
 pub enum NotListed {
-    /// It does not answer the request. ext4 and XFS do; btrfs, for one, does not.
+    /// The file system does not answer the request. ext4 and XFS do; btrfs, for one, does not.
     #[error("this file system does not list its space (GETFSMAP): ext4 and XFS do")]
     NotOffered,
     /// Only root may read it.
@@ -37,13 +37,13 @@ pub enum NotListed {
         crate::remedy::as_root()
     )]
     NeedsRoot,
-    /// It has several devices and numbers them in its own way.
+    /// The file system has several devices and numbers them in its own way.
     #[error("the file system numbers its devices in its own way, so they cannot be distinguished")]
     OwnNumbers,
-    /// It lists nothing of the device that it is mounted from.
+    /// The file system lists nothing of the device that it is mounted from.
     #[error("the file system lists nothing on the device {0}, which it is mounted from")]
     Nothing(DeviceNumber),
-    /// It answers with records that do not advance.
+    /// The file system answers with records that do not advance.
     #[error(
         "the file system lists its space at byte {0} again and again; it cannot be trusted, so \
          check it with its fsck"
@@ -83,7 +83,7 @@ pub fn of_file(file: &File, is_unwanted: &dyn Fn() -> bool) -> Result<SpaceMap, 
 /// Free ranges found so far.
 #[derive(Default)]
 struct FreeRanges {
-    /// In the order in which it comes, which is rising.
+    /// Free ranges in the order in which they come, which is rising.
     free: Vec<Range<u64>>,
     /// End of the last record.
     end: u64,
@@ -163,7 +163,7 @@ impl RawRecord {
         reserved: [0; 3],
     };
 
-    /// Owners are inode numbers unless a flag says that they are not.
+    /// True for free space. Owners are inode numbers unless a flag says that they are not.
     fn is_free(&self) -> bool {
         self.flags & Self::SPECIAL_OWNER != 0 && self.owner == Self::OWN_FREE
     }

@@ -16,14 +16,14 @@ pub enum SwapKind {
     File,
 }
 
-/// One swap area.
+/// A swap area.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Swap {
     /// The path by which it was turned on, or the kernel's name for it.
     pub path: PathBuf,
-    /// Its kind.
+    /// Kind of the area.
     pub kind: SwapKind,
-    /// Its size.
+    /// Size of the area.
     pub size: Bytes,
     /// Bytes of it in use.
     pub used: Bytes,

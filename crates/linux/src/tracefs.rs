@@ -62,7 +62,7 @@ pub fn read_directly(node: &Path, offset: u64) -> io::Result<()> {
 /// Reason for which events cannot be traced.
 #[derive(Debug, thiserror::Error)]
 pub enum TracefsError {
-    /// Not root.
+    /// The process is not root.
     #[error("tracing needs root (CAP_SYS_ADMIN); {}", crate::remedy::as_root())]
     NotRoot,
     /// The kernel has no tracefs.

@@ -59,7 +59,7 @@ impl fmt::Display for VolumeId {
 /// Error of a volume that names no disk of this host.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VolumeError {
-    /// No disk has its id.
+    /// No disk has the volume's id.
     #[error("{id} is not attached to this host, {}", listed(attached))]
     NotAttached {
         /// The id.
@@ -75,7 +75,7 @@ pub enum VolumeError {
         /// Their nodes.
         nodes: Vec<String>,
     },
-    /// Its disk has no such partition.
+    /// The disk has no such partition.
     #[error("{node}, which is {id}, has no partition {partition}")]
     NoPartition {
         /// The id.

@@ -18,7 +18,7 @@ pub struct Buffer {
 impl Buffer {
     const ALIGNMENT: usize = 4096;
 
-    /// For so many parts of at most that many bytes, which are in use and zero.
+    /// Memory for so many parts of at most that many bytes, which are in use and zero.
     pub fn new(parts: usize, length: usize) -> Buffer {
         let stride = length.next_multiple_of(Self::ALIGNMENT);
         let bytes = vec![0; stride * parts + Self::ALIGNMENT];
@@ -51,13 +51,13 @@ impl Buffer {
         self.used = (parts, length);
     }
 
-    /// One of the parts in use.
+    /// A part in use, to be written.
     pub fn part_mut(&mut self, index: usize) -> &mut [u8] {
         let from = self.from + index * self.stride;
         &mut self.bytes[from..from + self.used.1]
     }
 
-    /// One of the parts in use.
+    /// A part in use.
     pub fn part(&self, index: usize) -> &[u8] {
         let from = self.from + index * self.stride;
         &self.bytes[from..from + self.used.1]

@@ -16,14 +16,14 @@ use linux::diskstats::DiskStats;
 
 /// Weight of one moment in the usual number of requests.
 const MOMENT_COUNTS: f64 = 0.02;
-/// A moment is this share of what a read takes, within these bounds.
+/// Length of a moment as a share of the duration of a read, within these bounds.
 const MOMENT: f64 = 0.3;
 const SHORTEST: Duration = Duration::from_micros(500);
 const LONGEST: Duration = Duration::from_millis(4);
 /// Weight of one read in the usual duration of a read.
 const READ_COUNTS: f64 = 0.1;
-/// A read starts anyway after so many durations of a read, or after so long: other programs read or write all
-/// of the time.
+/// Wait after which a read starts anyway, in durations of a read, within these bounds: other programs read or write
+/// all of the time.
 const TIMEOUT: f64 = 25.0;
 const LONGEST_TIMEOUT: Duration = Duration::from_millis(250);
 
@@ -34,7 +34,7 @@ pub struct IdleGap {
     usual: f64,
     /// Duration of a read, in seconds.
     takes: f64,
-    /// When the last read was let begin.
+    /// Start of the last read.
     last: Option<Instant>,
 }
 
@@ -81,7 +81,7 @@ impl IdleGap {
         }
     }
 
-    /// A read took so long.
+    /// Notes the duration of a read.
     fn note_read_time(&mut self, read: Duration) {
         let read = read.as_secs_f64();
         self.takes += match self.takes > 0.0 {
@@ -123,7 +123,7 @@ mod tests {
         }
     }
 
-    /// One of a member whose reads take 8 ms, with so many foreground requests at a time.
+    /// Idle gaps of a member whose reads take 8 ms, with so many foreground requests at a time.
     fn idle_gap(usual: f64) -> IdleGap {
         let mut idle_gap = IdleGap::default();
         idle_gap.note_read_time(Duration::from_millis(8));

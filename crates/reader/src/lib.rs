@@ -10,7 +10,7 @@
 //! - `probe`: reads as the foreground makes them;
 //! - `queue_bound`: the bound on requests in flight where no foreground is known;
 //! - `meter`: what comes back, counted;
-//! - `volume`: the device, and by what it is known again.
+//! - `volume`: the device, and the key by which the ledger knows it again.
 
 mod buffer;
 mod disk_counter;

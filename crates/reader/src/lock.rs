@@ -1,4 +1,4 @@
-//! One process at a time reads a disk from end to end.
+//! Lock by which one process at a time reads a disk from end to end.
 
 use std::io;
 use std::os::linux::net::SocketAddrExt as _;

@@ -5,7 +5,7 @@ use study::depth;
 
 /// Length of an interval by which the depth is found.
 const INTERVAL: Nanos = Nanos(100_000_000);
-/// The rate that is shown is of about the last ten seconds.
+/// Seconds over which the rate that is shown is taken, about.
 const RECENT_S: f64 = 10.0;
 
 /// Counts requests and bytes.
@@ -20,7 +20,7 @@ pub struct Meter {
     requests: u64,
     bytes: u64,
     latency_s: f64,
-    /// Bytes a second of late, and over how many seconds that was counted.
+    /// Recent rate in bytes a second, and the seconds over which it was counted.
     recent: Option<(f64, f64)>,
 }
 
@@ -30,13 +30,13 @@ impl Meter {
         self.in_flight
     }
 
-    /// A request is issued.
+    /// Notes a request that is issued.
     pub fn issued(&mut self, now: Nanos) {
         self.count(now);
         self.in_flight += 1;
     }
 
-    /// A request came back with so many bytes.
+    /// Notes a request that came back with so many bytes.
     pub fn note_completed(&mut self, now: Nanos, bytes: Bytes, latency: Nanos) {
         self.count(now);
         self.in_flight = self.in_flight.saturating_sub(1);
@@ -87,7 +87,7 @@ impl Meter {
         self.recent = None;
     }
 
-    /// Bytes a second, of late.
+    /// Recent rate, in bytes a second.
     pub fn recent_rate(&self) -> Option<f64> {
         self.recent.map(|(rate, _)| rate)
     }

@@ -7,16 +7,16 @@ use record::Nanos;
 /// Number of pieces requested at once: some disks take half a minute for each that they cannot read, and a
 /// few at a time leave the good blocks most of the disk.
 pub const PIECES_IN_FLIGHT: usize = 8;
-/// So long may be spent on finding out which parts of bad blocks can be read.
+/// The most time to spend on finding out which parts of bad blocks can be read.
 pub const LONGEST: Nanos = Nanos(600_000_000_000);
 
 /// Blocks that are being narrowed down.
 #[derive(Debug, Default)]
 pub(super) struct Narrowing {
     in_flight: Vec<Range<u64>>,
-    /// Up to when their time is in `spent`, or since when they are in flight.
+    /// Time up to which `spent` counts, or since which pieces are in flight.
     since: Nanos,
-    /// For how long pieces were in flight before that.
+    /// Time for which pieces were in flight before that.
     spent: Nanos,
     /// True if a range is called unreadable of which a part may not be.
     is_coarse: bool,
@@ -28,7 +28,7 @@ impl Narrowing {
         (self.in_flight.len() < PIECES_IN_FLIGHT).then_some(&self.in_flight)
     }
 
-    /// A piece is requested.
+    /// Notes a piece that is requested.
     pub(super) fn note_issued(&mut self, now: Nanos, piece: Range<u64>) {
         if self.in_flight.is_empty() {
             self.since = now;
@@ -36,14 +36,14 @@ impl Narrowing {
         self.in_flight.push(piece);
     }
 
-    /// A piece came back.
+    /// Notes a piece that came back.
     pub(super) fn note_completed(&mut self, now: Nanos, piece: &Range<u64>) {
         self.spent = self.spent(now);
         self.since = now;
         self.in_flight.retain(|other| other != piece);
     }
 
-    /// For how long pieces were in flight.
+    /// Total time for which pieces were in flight.
     pub(super) fn spent(&self, now: Nanos) -> Nanos {
         if self.in_flight.is_empty() {
             self.spent
@@ -57,7 +57,7 @@ impl Narrowing {
         self.spent(now) < LONGEST
     }
 
-    /// More is called unreadable than may be.
+    /// Notes that more is called unreadable than may be.
     pub(super) fn is_coarse_now(&mut self) {
         self.is_coarse = true;
     }

@@ -24,7 +24,8 @@ impl Default for LeastLatency {
 }
 
 impl LeastLatency {
-    /// Takes that of a request, if it was `whole`: as long as one beside a foreground. One that failed has none.
+    /// Takes the latency of a request, if it was `whole`: as long as one beside a foreground. One that failed has
+    /// none.
     pub fn note(&self, bytes: Bytes, whole: Bytes, latency: Option<Nanos>) {
         if let Some(latency) = latency.filter(|_| bytes >= whole) {
             self.0.fetch_min(latency.0, Relaxed);
@@ -38,15 +39,15 @@ impl LeastLatency {
     }
 }
 
-/// Least latency of own requests of late: then the request was alone on the device.
+/// Least recent latency of own requests: that of a request which was alone on the device.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct OwnLatency {
-    /// With its age, both in seconds.
+    /// The least latency and its age, both in seconds.
     least: Option<(f64, f64)>,
 }
 
 impl OwnLatency {
-    /// Takes the least latency of an interval of so many seconds, and gives that of late, in seconds.
+    /// Takes the least latency of an interval of so many seconds, and gives the least recent one, in seconds.
     pub(crate) fn take(&mut self, seconds: f64, least_s: Option<f64>) -> Option<f64> {
         if let Some((_, age_s)) = &mut self.least {
             *age_s += seconds;

@@ -13,7 +13,7 @@ use super::{ForegroundReport, PROBE_BYTES};
 const LONGEST_REQUEST_S: f64 = 0.005;
 /// The rate without a foreground is averaged over so many seconds.
 const RECENT_S: f64 = 2.0;
-/// After so many seconds a probe tells nothing of the latency any more.
+/// Age in seconds from which on a probe says nothing of the latency.
 const STALE_S: f64 = 1.0;
 
 /// Measurements of an interval.
@@ -127,9 +127,10 @@ impl Pacer {
         })
     }
 
-    /// Where a foreground was there from the start: a request gets at least as many bytes a second as a page, and what it
-    /// takes of the device is at most its least latency of late, as it was alone there then. Until the first has come
-    /// back, a page's stands for it.
+    /// Estimates, for a foreground that was there from the start, what the device gives and what a request takes
+    /// of it. A request gets at least as many bytes a second as a page, and takes of the device at most its least
+    /// recent latency, since it was alone there then. Until the first request has come back, a page's latency
+    /// stands for it.
     fn estimate(&mut self, interval: &MeasuredInterval<'_>) {
         if let (ControllerStage::Learning(_), Some(mean_s)) =
             (self.controller.phase(), self.controller.mean_s())

@@ -26,7 +26,7 @@ const POLL: Duration = Duration::from_millis(20);
 #[derive(Debug, Default)]
 struct ProbeResults {
     took: Vec<f64>,
-    /// Since when one is waiting.
+    /// Time since which a probe is waiting.
     waits: Option<Instant>,
 }
 
@@ -70,7 +70,7 @@ pub struct Prober {
 }
 
 impl Prober {
-    /// Starts one that does not probe yet.
+    /// Starts a prober that does not probe yet.
     ///
     /// # Errors
     /// When there is no thread to be had.

@@ -7,13 +7,13 @@ use record::{Bytes, Ranges};
 
 /// The smallest piece of a block that is requested alone, to find out what of it can be read.
 const SMALLEST: u64 = 4096;
-/// Into so many pieces a request that failed is cut.
+/// Number of pieces into which a request that failed is cut.
 const PIECES: u64 = 8;
 /// Largest number of pieces requested. A device that answers nothing would otherwise have each page requested,
 /// and some take half a minute for each.
 const MOST_PIECES: u32 = 16_384;
 
-/// Among so many of the next pieces one is searched for that touches none in flight.
+/// Number of the next pieces among which one is searched for that touches none in flight.
 const NEAR: usize = 64;
 
 /// The requests that some sets of ranges consist of, set after set. Each has a mark.
@@ -27,7 +27,7 @@ pub(crate) struct Queue<S> {
 }
 
 impl<S: Copy> Queue<S> {
-    /// All requests of these sets, a block each.
+    /// A queue of all requests of these sets, one for each block.
     pub(crate) fn new(sets: &[(S, Ranges)], block: Bytes) -> Queue<S> {
         Queue {
             block: block.0.max(1),
@@ -87,8 +87,8 @@ impl<S: Copy> Queue<S> {
         None
     }
 
-    /// Requests the parts of what failed. Whether it will: not for the smallest piece, nor when
-    /// that was done very often.
+    /// Queues the parts of a request that failed. False where they are not requested: for the smallest piece, and
+    /// where that was done very often.
     pub(crate) fn narrow(&mut self, failed: &Range<u64>) -> bool {
         let length = failed.end - failed.start;
         if length <= SMALLEST || self.pieces_left == 0 {

@@ -8,15 +8,15 @@
 
 use record::Nanos;
 
-/// Probes are sent this far apart.
+/// Time between two probes.
 const PROBE_EVERY: Nanos = Nanos(100_000_000);
 /// A queue in which a page waits longer is too long, in seconds.
 const LONG_S: f64 = 0.05;
-/// In one in which it waits less there is room, in seconds.
+/// Wait of a page, in seconds, below which the queue has room.
 const ROOM_S: f64 = 0.02;
 /// Number of probes in a row that must agree: everything stands still now and then.
 const IN_A_ROW: usize = 3;
-/// With so many in flight it begins.
+/// Requests in flight at the start.
 const FIRST: f64 = 4.0;
 /// The most requests in flight on a volume.
 const MOST: f64 = 1024.0;
@@ -24,7 +24,7 @@ const MOST: f64 = 1024.0;
 const FIRST_GROWTH: f64 = 2.0;
 /// See [`FIRST_GROWTH`].
 const GROWTH: f64 = 1.25;
-/// A cut leaves at least so much: that all stood still for once must not cost much.
+/// Share of the bound that a cut leaves, at least: that all stood still for once must not cost much.
 const CUT: f64 = 0.5;
 
 /// Bound on the requests in flight.
@@ -47,7 +47,7 @@ impl Default for QueueBound {
 }
 
 impl QueueBound {
-    /// Begins with a few in flight.
+    /// A bound of a few requests, as it is at the start.
     pub fn new() -> QueueBound {
         QueueBound {
             most: FIRST,
@@ -58,7 +58,7 @@ impl QueueBound {
         }
     }
 
-    /// Bound now, at least one.
+    /// Present bound, at least one.
     pub fn most(&self) -> usize {
         self.most as usize
     }
@@ -72,7 +72,7 @@ impl QueueBound {
         due
     }
 
-    /// A probe came back while so many requests were in flight.
+    /// Notes a probe that came back while so many requests were in flight.
     pub fn note_probe(&mut self, now: Nanos, latency: Nanos, in_flight: usize) {
         if now - latency < self.deaf_until {
             return;

@@ -2,8 +2,8 @@
 
 use record::{Bytes, Nanos};
 
-/// After a delay no more is made up for than one request, and no more than this: many at once would delay a
-/// foreground by all of them.
+/// The most time to make up for after a delay, and no more than one request: many at once would delay a foreground by
+/// all of them.
 const MADE_UP: Nanos = Nanos(50_000_000);
 
 /// Spaces requests at a rate that may change from one to the next. Time is what the caller says it is.
@@ -21,14 +21,14 @@ impl RateLimiter {
         since + takes(bytes, bytes_per_s)
     }
 
-    /// A request of so many bytes is issued, beside a foreground.
+    /// Notes a request of so many bytes that is issued, beside a foreground.
     pub fn issued(&mut self, now: Nanos, bytes: Bytes, bytes_per_s: Option<f64>) {
         let made_up = MADE_UP.min(takes(bytes, bytes_per_s));
         self.issued_making_up(now, bytes, bytes_per_s, made_up);
     }
 
-    /// A request of so many bytes is issued; after a delay as much is made up for as goes in such a time. What is issued
-    /// without a limit is nothing to wait for later.
+    /// Notes a request of so many bytes that is issued; after a delay, at most `made_up` is made up for. What is
+    /// issued without a limit is nothing to wait for later.
     pub fn issued_making_up(
         &mut self,
         now: Nanos,

@@ -1,4 +1,4 @@
-//! The volume that is read: what it is, and by what it is known again elsewhere.
+//! The volume that is read, and the key by which the ledger knows it again.
 
 use std::fs::File;
 use std::io;
@@ -38,7 +38,7 @@ pub enum VolumeKey {
 }
 
 impl VolumeKey {
-    /// As the ledger has it.
+    /// The key as text, as the ledger has it.
     pub fn text(&self) -> &str {
         match self {
             VolumeKey::Ebs(text) | VolumeKey::Unique(text, _) | VolumeKey::Path(text, _) => text,
@@ -53,7 +53,7 @@ impl VolumeKey {
         }
     }
 
-    /// For how long an interrupted warming can go on.
+    /// Time for which an interrupted warming can be resumed.
     pub fn resumable(&self) -> Resumable {
         match self {
             VolumeKey::Ebs(_) | VolumeKey::Unique(..) => Resumable::Anywhere,
@@ -66,9 +66,9 @@ impl VolumeKey {
 /// Reason for which a device cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OpenError {
-    /// It is a file, of this path.
+    /// The path names a file, this one.
     File(String),
-    /// Another reason against it, as a sentence.
+    /// Another reason, as a sentence.
     Other(String),
 }
 

@@ -87,7 +87,7 @@ impl<S: Copy> Work<S> {
         self.narrowing.is_coarse()
     }
 
-    /// For how long pieces of what failed were in flight.
+    /// Total time for which pieces of failed blocks were in flight.
     pub fn spent(&self, now: Nanos) -> Nanos {
         self.narrowing.spent(now)
     }
@@ -116,12 +116,12 @@ impl<S: Copy> Work<S> {
         self.queue.next_block().map(ReadRequest::Block)
     }
 
-    /// A piece came back, whatever came of it.
+    /// Notes a piece that came back, whatever its result.
     pub fn note_completed(&mut self, now: Nanos, piece: &Range<u64>) {
         self.narrowing.note_completed(now, piece);
     }
 
-    /// This was read.
+    /// Notes that a range was read.
     pub fn was_read(&mut self, range: Range<u64>) {
         self.read += range.end - range.start;
         // What lies behind a new end was taken off already.
@@ -133,8 +133,8 @@ impl<S: Copy> Work<S> {
         self.done.insert(within);
     }
 
-    /// This could not be read: it is requested again in pieces, as long as there is time for that, and
-    /// then called unreadable. What is called so now.
+    /// Notes that a range could not be read. It is requested again in pieces while there is time for that, and
+    /// then counts as unreadable. Returns what counts as unreadable from now on.
     pub fn failed(&mut self, now: Nanos, range: &Range<u64>) -> Ranges {
         let within = range.start..range.end.min(self.end.0);
         let mut given_up = Ranges::new();
@@ -154,7 +154,7 @@ impl<S: Copy> Work<S> {
         given_up
     }
 
-    /// These are not unreadable after all, and count as left.
+    /// Counts ranges that were called unreadable as left again.
     pub fn mark_unread(&mut self, ranges: &Ranges) {
         self.unreadable = self.unreadable.subtract(ranges);
         self.left = self.count_left().0;

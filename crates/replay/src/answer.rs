@@ -13,35 +13,35 @@ use crate::tally::LATE;
 pub struct ReplayAnswer {
     /// Path of the trace.
     pub trace: String,
-    /// Its format.
+    /// Format of the trace.
     pub format: String,
-    /// True if it holds completion times, without which there are no recorded latencies.
+    /// True if the trace holds completion times, without which there are no recorded latencies.
     pub has_completions: bool,
-    /// I/Os in it.
+    /// Number of I/Os in the trace.
     pub trace_ios: u64,
-    /// Seconds from its first I/O to its last.
+    /// Seconds from the first I/O of the trace to its last.
     pub trace_seconds: f64,
-    /// Rule of times.
+    /// Rule by which I/Os are timed.
     pub pace: Pace,
     /// Factor by which recorded times were shortened.
     pub speed: f64,
-    /// Most I/Os in flight.
+    /// The most I/Os in flight.
     pub depth: u32,
-    /// Rule of offsets.
+    /// Rule by which offsets are mapped.
     pub map: OffsetMap,
     /// Devices of the trace and their targets.
     pub devices: Vec<DeviceAnswer>,
-    /// All reads, all writes, and what commits wait for: flushes and writes with FUA.
+    /// Figures of all reads, all writes, and what commits wait for: flushes and writes with FUA.
     pub totals: Vec<ClassAnswer>,
-    /// Kinds of I/Os.
+    /// Figures of each class of I/Os.
     pub classes: Vec<ClassAnswer>,
     /// Time from when an I/O was due until it was issued.
     pub lateness: Latencies,
-    /// I/Os that were issued more than 1 ms late.
+    /// Number of I/Os that were issued more than 1 ms late.
     pub late: u64,
     /// Counts of what differs from the trace.
     pub counts: Counts,
-    /// Load over time.
+    /// I/Os in flight over time.
     pub in_flight: InFlight,
 }
 
@@ -49,7 +49,7 @@ pub struct ReplayAnswer {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DeviceAnswer {
-    /// Its name.
+    /// Name of the device.
     pub name: String,
     /// Path of its target.
     pub target: String,
@@ -57,31 +57,31 @@ pub struct DeviceAnswer {
     pub target_bytes: u64,
     /// End of the last byte that the trace touches.
     pub reach_bytes: u64,
-    /// Bytes of the touched parts; null where the map does not ask.
+    /// Bytes of the touched parts; null where the rule of offsets does not need them.
     pub footprint_bytes: Option<u64>,
 }
 
-/// Kind of I/Os.
+/// Figures of a class of I/Os.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ClassAnswer {
-    /// Its name.
+    /// Name of the class.
     pub name: String,
     /// `read`, `write` or `sync`.
     pub direction: &'static str,
-    /// I/Os that were replayed.
+    /// Number of I/Os that were replayed.
     pub ios: u64,
     /// Bytes that they moved.
     pub bytes: u64,
-    /// I/Os that failed.
+    /// Number of I/Os that failed.
     pub failed: u64,
-    /// I/Os that failed when they were recorded.
+    /// Number of I/Os that failed when they were recorded.
     pub failed_recorded: u64,
     /// Recorded latencies; null where the trace holds none.
     pub recorded: Option<Latencies>,
-    /// Latencies from when an I/O was due.
+    /// Latencies of the replay, from when an I/O was due.
     pub replayed: Latencies,
-    /// The 99th percentile from when an I/O was issued.
+    /// 99th percentile of the latency from when an I/O was issued, in nanoseconds.
     pub service_p99_ns: u64,
 }
 
@@ -95,7 +95,7 @@ pub struct Latencies {
     pub p99: PercentileEstimate,
     /// The 99.9th percentile.
     pub p999: PercentileEstimate,
-    /// The longest.
+    /// The longest, in nanoseconds.
     pub max_ns: u64,
 }
 
@@ -103,11 +103,11 @@ pub struct Latencies {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PercentileEstimate {
-    /// The percentile.
+    /// The percentile, in nanoseconds.
     pub ns: u64,
-    /// The lower bound; null where too little is known.
+    /// Lower bound, in nanoseconds; null where too little is known.
     pub low_ns: Option<u64>,
-    /// The upper bound.
+    /// Upper bound, in nanoseconds; null where too little is known.
     pub high_ns: Option<u64>,
 }
 
@@ -118,7 +118,7 @@ pub struct Counts {
     /// Counts of the replay itself.
     #[serde(flatten)]
     pub replayed: ReplayCounts,
-    /// I/Os that failed.
+    /// Number of I/Os that failed.
     pub failed: u64,
 }
 
@@ -126,11 +126,11 @@ pub struct Counts {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct InFlight {
-    /// Length of a slice.
+    /// Length of a slice, in seconds.
     pub slice_seconds: f64,
-    /// When they were recorded, on the replay's time.
+    /// Mean when the I/Os were recorded, on the replay's time, for each slice.
     pub recorded: Vec<f64>,
-    /// When they were replayed, those that were due and waited included.
+    /// Mean when the I/Os were replayed, for each slice; I/Os that were due and waited are included.
     pub replayed: Vec<f64>,
 }
 
@@ -215,7 +215,7 @@ impl ClassAnswer {
 }
 
 impl Latencies {
-    /// Of the parts of a replay.
+    /// Percentiles of the parts of a replay.
     fn of(parts: &[Histogram]) -> Latencies {
         let figure = |quantile| {
             let found = percentile::percentile(parts, quantile);

@@ -29,7 +29,7 @@ pub(crate) struct IoDependencies {
     /// Numbers of the I/Os of its thread that had completed before it came, less those of the thread's I/Os before it, in
     /// the order of completion.
     pub(crate) completed: Vec<u64>,
-    /// Another thread's I/O that completed after these.
+    /// Number of another thread's I/O that completed after these.
     pub(crate) other: Option<u64>,
     /// Time from the last completion until it came; `None` where nothing had completed.
     pub(crate) think: Option<u64>,
@@ -66,7 +66,7 @@ struct Completion {
 /// Completions of a thread.
 #[derive(Clone, Debug, Default)]
 struct Thread {
-    /// Those since its last I/O.
+    /// Numbers of the I/Os that completed since the thread's last I/O.
     since: Vec<u64>,
     last: Option<Completion>,
 }

@@ -17,9 +17,9 @@ const _: () = assert!(FORGOTTEN as usize + AHEAD <= REMEMBERED);
 /// State of an I/O in the window.
 #[derive(Debug)]
 enum State {
-    /// It waits, or is due.
+    /// The I/O waits, or is due.
     Pending(Box<Item>),
-    /// It was issued, by a thread.
+    /// The I/O was issued, by this thread.
     Issued(usize),
     Complete,
 }
@@ -36,7 +36,7 @@ struct WaitingIo {
 /// I/Os of a thread.
 #[derive(Debug, Default)]
 struct Thread {
-    /// Those that wait, which become due in this order.
+    /// I/Os that wait, which become due in this order.
     waiting: VecDeque<WaitingIo>,
     /// Numbers in the recorded order of completion, from the first that is not complete.
     order: VecDeque<u64>,

@@ -4,7 +4,7 @@
 //! touches; [`play`] reads it again on a thread of its own (`second_pass`), which puts I/Os into the order of their arrival,
 //! sorts them into classes (`class`), maps their offsets (`map`) and infers what each waited for (`depend`). The
 //! engine's list asks `schedule` for the next I/O; `tally` counts what came back. Of a trace of any length only a
-//! bounded number of I/Os is in memory. What came of it is a [`record::Replay`]; [`conclude`] says what it is worth.
+//! bounded number of I/Os is in memory. Its result is a [`record::Replay`], which [`conclude`] judges.
 
 mod answer;
 mod args;

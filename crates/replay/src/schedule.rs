@@ -1,4 +1,4 @@
-//! Which I/O is issued next, and when: the source of the engine's list.
+//! Order and times in which I/Os are issued: the source of the engine's list.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::time::Duration;

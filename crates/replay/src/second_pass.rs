@@ -46,7 +46,7 @@ pub(crate) struct Item {
 
 /// Settings by which the thread sorts the I/Os.
 pub(crate) struct Sorting {
-    /// For each device of the trace: the file, and the map of its offsets; `None` of a device that is left out.
+    /// File and map of offsets of each device of the trace; `None` for a device that is left out.
     pub devices: Vec<Option<(u16, Placer)>>,
     pub reads_only: bool,
     pub discards: bool,
@@ -63,7 +63,7 @@ pub(crate) struct ReadingEnd {
     pub failed: Option<ReadError>,
 }
 
-/// Reads the trace and hands over its I/Os, until its end, an error, or nobody wants more.
+/// Reads the trace and hands over its I/Os, until its end, an error, or the end of the receiver.
 pub(crate) fn run(
     mut reader: Box<dyn TraceReader>,
     sorting: &Sorting,
@@ -156,7 +156,7 @@ struct Batcher<'a> {
 }
 
 impl Batcher<'_> {
-    /// Hands an I/O over. False if nobody wants more.
+    /// Hands an I/O over. False if the receiver has ended.
     fn take(
         &mut self,
         held: &HeldIo,

@@ -14,11 +14,11 @@ const POLL: u64 = 1 << 16;
 /// A device of a trace.
 #[derive(Clone, Debug)]
 pub struct SurveyedDevice {
-    /// Its number in the trace.
+    /// Number of the device in the trace.
     pub index: DeviceIndex,
-    /// Its name.
+    /// Name of the device.
     pub name: String,
-    /// Its size, where the trace tells it.
+    /// Size of the device, where the trace tells it.
     pub size: Option<Bytes>,
     /// I/Os of it.
     pub ios: u64,

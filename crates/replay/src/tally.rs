@@ -23,7 +23,7 @@ pub(crate) const LATE: u64 = 1_000_000;
 /// Cause of a delay that lies neither with the trace's reader nor with the host's processors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Delay {
-    /// As many I/Os are in flight as may be.
+    /// The limit of I/Os in flight is reached.
     Full,
     /// The kernel held up the submission of those before.
     Blocked,
@@ -48,7 +48,7 @@ pub(crate) struct Tally<'a> {
     speed: f64,
     /// I/Os that belong to a part.
     per_part: u64,
-    /// By the place of the class.
+    /// Counts of each class, in the order of `Class::place`.
     classes: Vec<Option<(Class, Box<ByClass>)>>,
     pub(crate) lateness: Histogram,
     pub(crate) issued: u64,
@@ -71,7 +71,7 @@ pub(crate) struct Tally<'a> {
 type Flows = [Option<Flow>; 4];
 
 impl<'a> Tally<'a> {
-    /// Of a trace of so many I/Os, in windows of so many nanoseconds.
+    /// Counts for a trace of so many I/Os, in windows of so many nanoseconds.
     pub(crate) fn new(
         ios: u64,
         speed: f64,
@@ -100,7 +100,7 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// The replay begins then, unless it has begun.
+    /// Sets the start of the replay, unless it has begun.
     pub(crate) fn begin(&mut self, start: u64) {
         if self.start.is_none() {
             self.start = Some(start);

@@ -8,7 +8,7 @@ use jiff::civil;
 /// Hours of a day, in the time zone of this host; they may go beyond midnight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hours {
-    /// From then.
+    /// Start of the hours.
     pub from: civil::Time,
     /// End of the hours.
     pub to: civil::Time,
@@ -43,7 +43,7 @@ pub enum DueBy {
     Weekday(civil::Weekday),
     /// Begin of that day.
     Date(civil::Date),
-    /// At a time.
+    /// A time.
     At(ReadyBy),
 }
 

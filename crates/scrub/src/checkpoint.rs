@@ -33,9 +33,9 @@ pub(crate) struct Checkpoint {
     pub moved: Option<Timestamp>,
     /// True if md repairs mismatches.
     pub repairs: bool,
-    /// Up to where it is done.
+    /// Position up to which it is done.
     pub done: u64,
-    /// Its end; 0 until that is known.
+    /// Position at which it ends; 0 until that is known.
     pub of: u64,
     /// Sectors that differed, up to there.
     pub mismatches: u64,

@@ -82,7 +82,7 @@ pub(crate) fn is_any_degraded(root: &Root) -> bool {
     arrays.is_some_and(|arrays| arrays.iter().any(|array| array.degraded.unwrap_or(0) > 0))
 }
 
-/// All arrays that were named, or what is wrong with any of them.
+/// The arrays that were named, or what is wrong with any of them.
 fn named(words: &[String], devices: &Devices, context: &Context) -> Result<Vec<Target>, Failure> {
     let mut targets: Vec<Target> = Vec::new();
     let mut problems = Vec::new();
@@ -121,8 +121,8 @@ fn share(one: &Target, other: &Target) -> bool {
     one.disks.iter().any(|disk| other.disks.contains(disk))
 }
 
-/// Those of a later round as they are now, and why others cannot be scrubbed any more, in sentences: hours
-/// or days may have passed since they were chosen.
+/// The arrays of a later round as they are now, and why others cannot be scrubbed any more, in sentences: hours or
+/// days may have passed since they were chosen.
 pub(crate) fn refresh_targets(round: Vec<Target>, root: &Root) -> (Vec<Target>, Vec<String>) {
     let mut targets = Vec::new();
     let mut left_out = Vec::new();

@@ -16,7 +16,7 @@ pub(super) struct Deadline {
 }
 
 impl Deadline {
-    /// For the work on what is named `path`, of which so many bytes were done before.
+    /// Deadline of work on what is named `path`, of which so many bytes were done before.
     pub(super) fn new(path: String, due: Option<DueTime>, wins: bool, done: u64) -> Deadline {
         Deadline {
             due,

@@ -6,17 +6,17 @@ use serde::Serialize;
 
 use super::drive::ScrubProgress;
 
-/// Latency of the foreground and what it is kept to.
+/// Latency of the foreground, and its targets.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct ForegroundDocument {
-    /// Mean latency, in nanoseconds; `null` where none was measured.
+    /// Mean latency of the foreground, in nanoseconds; null where none was measured.
     mean_ns: Option<u64>,
-    /// 99th percentile, in nanoseconds.
+    /// 99th percentile of the latency of the foreground, in nanoseconds; null where none was measured.
     p99_ns: Option<u64>,
-    /// Target of the mean, in nanoseconds.
+    /// Target of the mean, in nanoseconds; null where there is none.
     keep_mean_ns: Option<u64>,
-    /// Target of the p99, in nanoseconds.
+    /// Target of the 99th percentile, in nanoseconds; null where there is none.
     keep_p99_ns: Option<u64>,
     /// Alone and beside the scrub, once it has ended.
     #[serde(flatten)]
@@ -24,7 +24,7 @@ pub(crate) struct ForegroundDocument {
 }
 
 impl ForegroundDocument {
-    /// Of a scrub as it is, or was in the end.
+    /// Latency of a scrub's foreground, at a moment or at the end.
     pub(crate) fn of(at: &ScrubProgress, whole: Option<&ForegroundReport>) -> ForegroundDocument {
         let targets = at.targets.unwrap_or_default();
         let nanos = |seconds: Option<f64>| seconds.map(|seconds| (seconds * 1e9) as u64);

@@ -69,7 +69,7 @@ pub(crate) trait ArrayControl {
     /// # Errors
     /// When the state cannot be read.
     fn sync_state(&mut self) -> linux::Result<SyncState>;
-    /// Where md is at this moment.
+    /// Position of md at this moment.
     fn live(&mut self) -> Option<Sectors>;
     /// A tunable, as the kernel shows it.
     fn tunable(&mut self, tunable: Tunable) -> Option<String>;
@@ -109,32 +109,32 @@ pub(crate) trait ArrayControl {
 pub(crate) struct Task {
     /// [`SyncAction::Check`] or [`SyncAction::Repair`].
     pub action: SyncAction,
-    /// Where to begin.
+    /// Position at which to begin.
     pub from: Sectors,
     /// Mismatches that were found before that.
     pub mismatches: u64,
-    /// Where md's next check is to begin that is not driven from here: `sync_min` as it was.
+    /// Position at which md's next check that is not driven from here is to begin: `sync_min` as it was.
     pub min: Sectors,
     /// Length on one member before the next has its turn; 0 at RAID 1.
     pub chunk: Sectors,
-    /// Over how many members, or pairs of them, md goes at once.
+    /// Number of members, or of pairs of them, over which md goes at once.
     pub wide: u64,
     /// True if all foreground requests wait while md checks, as at RAID 10.
     pub holds_all: bool,
     /// Latency targets; `None` for a multiple of what is measured.
     pub targets: Option<Targets>,
-    /// When it must be done, on the control's clock, if that counts more than the latency.
+    /// Time by which it must be done, on the control's clock, if that counts more than the latency.
     pub deadline: Option<Nanos>,
 }
 
 /// Progress of the scrub.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ScrubProgress {
-    /// Where md is.
+    /// Position of md.
     pub live: Sectors,
-    /// Where the end is; zero until that is known.
+    /// Position of the end; zero until that is known.
     pub of: Sectors,
-    /// Up to where it is done, with all that was found before.
+    /// Position up to which it is done, with all that was found before.
     pub done: Sectors,
     /// The sectors that differed, up to there.
     pub mismatches: u64,
@@ -159,9 +159,9 @@ pub(crate) struct ScrubProgress {
 /// End of a scrub.
 #[derive(Debug)]
 pub(crate) enum ScrubEnd {
-    /// At its end.
+    /// The check is at its end.
     Done,
-    /// As it was ordered.
+    /// The end was ordered.
     Ordered(StopCause),
     /// Another program ended it.
     Stopped,
@@ -198,7 +198,7 @@ pub(crate) struct DriveResult {
     pub window_set: bool,
 }
 
-/// Drives a check until it ends. The tunables are then to be put back.
+/// Drives a check until it ends. The tunables are then to be restored.
 pub(crate) fn drive(control: &mut impl ArrayControl, task: &Task) -> DriveResult {
     let now = control.now();
     let mut pace = Controller::new(task.targets.unwrap_or_default());
@@ -262,7 +262,7 @@ struct Drive<'a, W: ArrayControl> {
     control: &'a mut W,
     task: &'a Task,
     pace: Controller,
-    /// When the controller last had a sample, and the bytes done since.
+    /// Time of the controller's last sample, and the bytes done since.
     sampled: Nanos,
     moved: f64,
     window: SyncWindow,
@@ -274,7 +274,7 @@ struct Drive<'a, W: ArrayControl> {
     /// Time since which direct comparison is of no use: the readers have stopped, or are too slow for a deadline, or
     /// much of the data is suspected.
     lost: Option<Nanos>,
-    /// Where its check began that is under way, and what was found before.
+    /// Start of the check that is under way, and mismatches found before it.
     from: Sectors,
     before: u64,
     /// Progress of the direct comparison, once it has begun; md may check a part meanwhile.
@@ -282,9 +282,9 @@ struct Drive<'a, W: ArrayControl> {
     throttle: Option<Throttle>,
     polled: Nanos,
     polled_seldom: Nanos,
-    /// When the progress was reported.
+    /// Time of the last report of the progress.
     reported: Nanos,
-    /// Since when md does not let it begin.
+    /// Time since which md does not let the check begin.
     delayed: Option<Nanos>,
     ticked: Nanos,
 }
@@ -513,7 +513,7 @@ impl<W: ArrayControl> Drive<'_, W> {
         Ok(self.limits())
     }
 
-    /// Where a deadline counts more than the latency, it sets how slow it may be.
+    /// Sets the least rate that the deadline needs, where the deadline counts more than the latency.
     fn apply_deadline(&mut self, now: Nanos) {
         let Some(deadline) = self.task.deadline else {
             return;

@@ -74,7 +74,7 @@ pub(super) fn forecast(
     sentences
 }
 
-/// Promise to the foreground.
+/// Sentence on the target of the foreground's latency.
 fn latency_limit(args: &ScrubArgs) -> String {
     let keep = &args.keep;
     let limits = [("a p99 of", keep.keep_p99), ("a mean of", keep.keep_mean)];

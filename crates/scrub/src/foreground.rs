@@ -119,7 +119,7 @@ impl OtherUsers {
 }
 
 impl Foreground {
-    /// Of this device, which is not probed yet.
+    /// Foreground of this device, which is not probed yet.
     pub(crate) fn of(device: &Device, root: &Root) -> Foreground {
         let counter = Counter::if_counted(root, device);
         Foreground {
@@ -132,8 +132,8 @@ impl Foreground {
         }
     }
 
-    /// And of whoever uses the rest of these disks. They wait for the same disks, and the device's own
-    /// counters do not know them.
+    /// Adds the I/O on the rest of these disks. It waits for the same disks, and the device's own counters do not
+    /// have it.
     pub(crate) fn and_beside(mut self, shared: &[Shared], root: &Root) -> Foreground {
         let open = |device: &Device| Counter::open(root, device).ok();
         let neighbours = shared.iter().filter_map(|shared| {
@@ -150,7 +150,7 @@ impl Foreground {
         self
     }
 
-    /// A commit of the ledger to this device is under way.
+    /// Notes that a commit of the ledger to this device is under way.
     pub(crate) fn commits(&mut self) {
         self.detector.commits();
     }

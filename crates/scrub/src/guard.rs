@@ -1,4 +1,4 @@
-//! A second process that puts the tunables back where the first cannot.
+//! A second process that restores the tunables where the first cannot.
 //!
 //! It holds the reading end of a pipe, and reads until its end. As long as the first process lives,
 //! it has the writing end; when it is killed, the kernel closes that. Before it ends by itself it says
@@ -36,15 +36,16 @@ const DONE: u8 = b'.';
 const BEGINS: u8 = b'w';
 /// See [`BEGINS`].
 const ENDS: u8 = b'd';
-/// So long writes to a part of an array may wait for the first process.
+/// Longest time for which writes to a part of an array wait for the first process.
 const HELD: Duration = Duration::from_secs(180);
-/// So long a later start waits for a guard at work.
+/// Longest time for which a later start waits for a guard at work.
 const TIMEOUT: Duration = Duration::from_secs(20);
 /// Interval between two polls.
 const POLL: Duration = Duration::from_millis(50);
 /// Interval between two polls of whether a recovery is held.
 const TURN: Duration = Duration::from_secs(1);
-/// After so many polls of one it steps in: the first process does within a tenth of a second.
+/// Number of polls of a held recovery after which the guard steps in: the first process does within a tenth of a
+/// second.
 const POLLS: u32 = 3;
 
 /// Orders of a guard.
@@ -52,7 +53,7 @@ const POLLS: u32 = 3;
 struct Charge {
     /// The array's number, as `9:127`.
     number: String,
-    /// Its id.
+    /// UUID of the array.
     uuid: String,
     old: SavedTunables,
     /// True if writes to a part of the array wait for the first process, which writes to a member.
@@ -66,7 +67,7 @@ pub(crate) struct Guard {
 }
 
 impl Guard {
-    /// Starts one for an array.
+    /// Starts a guard for an array.
     ///
     /// # Errors
     /// When it cannot be started.
@@ -83,7 +84,7 @@ impl Guard {
         })
     }
 
-    /// Starts one for a part of an array to which writes are about to wait. It ends this process if that
+    /// Starts a guard for a part of an array to which writes are about to wait. It ends this process if that
     /// lasts for three minutes, such as when it was stopped: then it would write what is no longer so.
     ///
     /// # Errors
@@ -134,8 +135,7 @@ impl Guard {
         }
     }
 
-    /// It may go; or it stays, and this process does not wait for it, until what is left for later can
-    /// be put back.
+    /// Ends the guard; or leaves it, without waiting for it, until what is left for later can be put back.
     pub(crate) fn dismiss(mut self, back: &RestoreResult) {
         // One that is gone already needs no order.
         let Some(mut pipe) = self.child.stdin.take() else {

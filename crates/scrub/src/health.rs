@@ -1,6 +1,5 @@
-//! Read errors of members that md met during a check. It counts that as no mismatch: a sector that cannot be
-//! read is written anew from the others, and agrees then; and what it takes for unreadable for good it leaves
-//! out.
+//! Read errors of members that md met during a check. md does not count them as mismatches: it writes a sector that
+//! cannot be read anew from the others, so that it agrees then, and leaves out what it takes for unreadable for good.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) struct Errors {
     /// Count of each member at the last poll.
     seen: BTreeMap<u32, u64>,
-    /// By how many sectors it has grown.
+    /// Sectors by which it has grown.
     found: BTreeMap<u32, u64>,
 }
 

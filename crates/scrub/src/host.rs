@@ -61,10 +61,10 @@ impl<'a> HostArray<'a> {
 
 /// Reader of the members without md.
 enum Reader {
-    /// It was not read yet.
+    /// Nothing was read yet.
     Unknown,
     Reads(Comparer),
-    /// They cannot be read so: md's check has to do.
+    /// The members cannot be read directly: md's check has to do.
     Nobody,
 }
 

@@ -27,7 +27,7 @@ pub fn validate(args: &ScrubArgs) -> Result<(), Failure> {
     times(args).map(drop)
 }
 
-/// When it is to be done, and the hours in which it may run, if these were given.
+/// Deadline, and the hours in which the scrub may run, where these were given.
 pub(crate) fn times(args: &ScrubArgs) -> Result<(Option<Zoned>, Option<RunWindow>), Failure> {
     // A weekday is meant from now, and not from when the hours begin.
     let now = Zoned::now();
@@ -64,7 +64,7 @@ pub(crate) fn share<'a>(
     }
 }
 
-/// When it is to be done, and how much time it has until then, of this start and of those after it.
+/// Deadline with the time until then in which this start and later ones may run.
 fn due(by: Zoned, args: &ScrubArgs, ends: Option<Timestamp>, now: &Zoned) -> DueTime {
     let starts = StartTimes {
         ends,

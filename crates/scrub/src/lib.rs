@@ -12,12 +12,12 @@
 //! - `forecast`: the notice before it begins; `speed`: how fast the members are, before anything else
 //!   tells it;
 //! - `choose`: which arrays, and which at once;
-//! - `one`: one array from its start to what came of it; `report`, `progress` and `status` say it, and
-//!   `now` tells other processes how it stands;
+//! - `one`: one array from its start to its result; `report`, `progress` and `status` report it, and
+//!   `now` tells other processes its progress;
 //! - `rewrite`: writes anew what one member has wrong, where the others tell;
 //! - `mismatch_ranges`: where the count of mismatches grew; `locate` finds them there where `seek` says so, and
-//!   `places` says it;
-//! - `schedule`: what else checks arrays; `scheduled` says it; `timer` replaces it, for `install`.
+//!   `places` reports them;
+//! - `schedule`: what else checks arrays; `scheduled` reports it; `timer` replaces it, for `install`.
 
 pub mod args;
 mod calendar;
@@ -83,7 +83,7 @@ use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome, sentence};
 use ui::journal::{JournalPriority, report as report_of};
 use when::DueTime;
 
-/// Scrubs arrays, or says how their scrubs stand.
+/// Scrubs arrays, or reports the state of their scrubs.
 pub fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
     if args.guard {
         return guard::guard(&context.root)
@@ -325,7 +325,7 @@ fn announce(
     report_of(JournalPriority::Notice, &text, &[target.field()]);
 }
 
-/// Says what came of it, and which arrays of later rounds were left out.
+/// Reports the results, and which arrays of later rounds were left out.
 fn answer(
     scrubbed: &[ScrubResult],
     left_out: Vec<String>,

@@ -27,8 +27,8 @@ pub(crate) struct MismatchRanges {
 }
 
 impl MismatchRanges {
-    /// Of a check that begins at `from`, with `seen` sectors found and in these ranges. `cache` is what
-    /// the stripe cache holds of one member, where there is one.
+    /// Ranges of a check that begins at `from`, with `seen` sectors found and in the ranges `before`. `cache` is
+    /// the part of the stripe cache for one member, where there is one.
     pub(crate) fn new(from: u64, seen: u64, before: Ranges, cache: Bytes) -> MismatchRanges {
         MismatchRanges {
             list: before,
@@ -39,7 +39,7 @@ impl MismatchRanges {
         }
     }
 
-    /// Takes how the check stands.
+    /// Takes the progress of the check.
     pub(crate) fn take(&mut self, at: &ScrubProgress) {
         if at.mismatches_seen < self.seen {
             // What was found since the last stop is searched for again.
@@ -62,7 +62,7 @@ impl MismatchRanges {
         self.low = self.low.max(at.live.0.saturating_sub(self.margin));
     }
 
-    /// Takes how the check stood in the end.
+    /// Takes the progress at the end of the check.
     pub(crate) fn end(&mut self, at: &ScrubProgress) {
         self.take(at);
         if let Some(start) = self.open.take() {

@@ -22,13 +22,13 @@ const OLD: SignedDuration = SignedDuration::from_secs(30);
 /// Progress of a scrub. Latencies are in seconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct LiveStatus {
-    /// When.
+    /// Time of the figures.
     pub moment: Timestamp,
-    /// Where md is, and where its end is, in sectors.
+    /// Position of md and of its end, in sectors.
     live: u64,
     of: u64,
     mismatches: u64,
-    /// Bytes a second of late.
+    /// Recent rate, in bytes a second.
     pub rate: Option<f64>,
     mean: Option<f64>,
     p99: Option<f64>,
@@ -36,7 +36,7 @@ pub(super) struct LiveStatus {
     keep_p99: Option<f64>,
     beside: bool,
     measuring: bool,
-    /// Of a process of an older version they are not known.
+    /// Seconds above the target. A process of an older version does not write this and the next key.
     #[serde(default)]
     above_s: f64,
     #[serde(default)]
@@ -91,14 +91,14 @@ impl LiveStatus {
         self.rate.filter(|_| self.of > 0).map(|rate| left / rate)
     }
 
-    /// When it will be done at this rate.
+    /// Expected end at this rate.
     pub(super) fn done(&self) -> Option<Timestamp> {
         let left = SignedDuration::try_from_secs_f64(self.left_s()?).ok()?;
         self.moment.checked_add(left).ok()
     }
 }
 
-/// The file of one scrub. It goes with it.
+/// The file of a scrub, which is removed with this.
 pub(super) struct StatusFile {
     path: PathBuf,
     last: Option<Timestamp>,
@@ -127,7 +127,7 @@ impl StatusFile {
         }
     }
 
-    /// Whoever reads it finds the old one or the new one, and no part of one.
+    /// Writes the file so that a reader finds the old one or the new one, and no part of one.
     fn write(&self, now: &LiveStatus) -> io::Result<()> {
         let new = self.path.with_extension("new");
         fs::write(&new, serde_json::to_vec(now)?)?;

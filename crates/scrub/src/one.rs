@@ -1,4 +1,4 @@
-//! The scrub of one array, from its start to what came of it.
+//! The scrub of one array, from its start to its result.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -32,12 +32,12 @@ use study::pace::Targets;
 use ui::exit::sentence;
 use ui::format::short_latency;
 
-/// Of each member a stripe has so many bytes.
+/// Bytes of each member in a stripe.
 const PAGE: u64 = 4096;
 /// Interval at which the members' read errors are examined: md keeps counting, and nothing gets lost.
 const ERRORS_EVERY: Duration = Duration::from_secs(10);
 
-/// An array that mdadm has frozen to stop it is gone within so long, and is searched for so often.
+/// Time within which an array is gone that mdadm has frozen to stop it, and interval at which it is searched for.
 const STOPS_WITHIN: Duration = Duration::from_secs(2);
 /// See [`STOPS_WITHIN`].
 const GONE_EVERY: Duration = Duration::from_millis(50);
@@ -52,7 +52,7 @@ pub(crate) struct Shared<'a> {
     pub lines: &'a ProgressLines,
     /// Latency targets; `None` for a multiple of what is measured.
     pub targets: Option<Targets>,
-    /// When it is to be done.
+    /// Deadline, where one is given.
     pub due: Option<DueTime>,
     /// True if the deadline counts more than the latency.
     pub deadline_wins: bool,
@@ -79,7 +79,7 @@ pub(crate) struct ScrubResult {
     pub left: Vec<String>,
     /// Health of its members.
     pub members: Vec<Health>,
-    /// Where its mismatches are, or why that is not known; `None` where that was not requested.
+    /// Places of its mismatches, or why they are not known; `None` where they were not requested.
     pub located: Option<Result<Located, String>>,
     /// Method of repair, where that was requested.
     pub repair_method: Option<RepairMethod>,
@@ -367,7 +367,7 @@ impl Tracker {
         self.reported_own = self.line.report(message);
     }
 
-    /// Keeps how it stood in the end, and what was left of the tunables.
+    /// Stores the state at the end, and what was left of the tunables.
     fn end(
         mut self,
         at: &ScrubProgress,

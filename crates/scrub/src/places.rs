@@ -265,27 +265,30 @@ fn sentences(one: &ScrubResult, located: &Located) -> Vec<String> {
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct MismatchDocument<'a> {
-    /// Range of each member's data, from its start.
+    /// First byte and end of the range in each member's data, counted from the start of that data.
     position_bytes: [u64; 2],
-    /// Ranges of the array.
+    /// First byte and end of each range of the array that differs; none where parity differs.
     array_bytes: Vec<[u64; 2]>,
-    /// `member`, `several` or `untold`.
+    /// `member` where one member differs from all others, `several` where more than one does, `untold` where that
+    /// cannot be decided.
     odd: &'static str,
-    /// The member that differs from all others.
+    /// The member that differs from all others; null where none can be named.
     odd_member: Option<&'a str>,
-    /// Ranges of the array that it has wrong.
+    /// Ranges of the array that this member has wrong, as `array_bytes`.
     odd_member_bytes: Vec<[u64; 2]>,
-    /// Ranges of its device.
+    /// Ranges of this member's device, as first byte and end.
     odd_member_device_bytes: Vec<[u64; 2]>,
+    /// Result of the repair: `restored`, `agrees`, `ambiguous`, `untold`, `refused`, `failed` or `not tried`; null
+    /// without a repair.
     repair: Option<&'static str>,
-    /// Reason for which a repair wrote nothing, or failed.
+    /// Reason for which the repair wrote nothing, or failed; null of other results.
     repair_why: Option<&'a str>,
-    /// Paths of the files that lie there.
+    /// Paths of the files whose bytes are there.
     files: Vec<String>,
 }
 
 impl<'a> MismatchDocument<'a> {
-    /// The documents of all that were located.
+    /// Documents of all mismatches that were located.
     pub(crate) fn all(
         located: &'a Located,
         repaired: Option<&'a Repaired>,
@@ -330,25 +333,31 @@ fn odd_label(odd: WrongMember) -> &'static str {
     }
 }
 
-/// Totals of the search besides mismatches.
+/// Totals of the search for mismatches, and the owners of the bytes there.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct LocatedDocument<'a> {
-    /// Bytes that differ.
+    /// Bytes that differ, in bytes as md counts them, also of mismatches that are not listed.
     bytes: u64,
-    /// Mismatches that are not listed.
+    /// Number of mismatches that are not listed.
     more_mismatches: u64,
+    /// Bytes that were compared, as md counts them.
     compared_bytes: u64,
-    /// Bytes without a second member to be compared with.
+    /// Bytes without a second member to be compared with, as md counts them.
     alone_bytes: u64,
-    /// Blocks that differed at first and were being written.
+    /// Number of blocks that differed at first and were being written.
     moving_blocks: u64,
+    /// Parts of members that could not be read, the first of them.
     unreadable: Vec<UnreadDocument<'a>>,
+    /// Number of parts that could not be read and are not listed.
     more_unreadable: u64,
+    /// Owners of the bytes that differ.
     owners: Vec<OwnerDocument>,
+    /// Number of files with such bytes that are not listed.
     more_files: u64,
-    /// Files and folders that could not be examined.
+    /// Number of files and folders that could not be examined.
     unseen: u64,
+    /// True if the search was interrupted before its end.
     interrupted: bool,
 }
 
@@ -356,8 +365,11 @@ pub(crate) struct LocatedDocument<'a> {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct UnreadDocument<'a> {
+    /// First byte and end of the range in the member's data, counted from the start of that data.
     position_bytes: [u64; 2],
+    /// Path of the member's device; null where it is not known.
     member: Option<&'a str>,
+    /// Error of the read.
     error: &'a str,
 }
 
@@ -365,13 +377,15 @@ struct UnreadDocument<'a> {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct OwnerDocument {
+    /// Kind of the owner: `file`, `unwritten`, `free`, `nameless`, `swap` or `unknown`.
     kind: &'static str,
-    /// Path of the file, mount point, swap device, or why it is not known.
+    /// Path of the file, mount point, swap device, or reason for which the owner is not known.
     of: String,
+    /// First byte and end of each range of the array.
     array_bytes: Vec<[u64; 2]>,
-    /// Ranges of the file.
+    /// First byte and end of each range of the file; null of other owners.
     file_bytes: Option<Vec<[u64; 2]>>,
-    /// True if other files share them.
+    /// True if a snapshot or another file shares these bytes; null of owners other than files.
     shared: Option<bool>,
 }
 

@@ -1,4 +1,4 @@
-//! The line of an array or disk.
+//! Progress line of an array or disk.
 
 use jiff::{SignedDuration, Zoned};
 use job::{Progress, ProgressLine};

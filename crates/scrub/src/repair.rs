@@ -10,20 +10,20 @@ use super::locate::BLOCK;
 /// Method of a repair.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum RepairMethod {
-    /// By a rewrite of what one member has wrong, as the others say.
+    /// Rewriting what one member has wrong from the others.
     Others,
-    /// By md, which does not know what is wrong.
+    /// Repair by md, which does not know what is wrong.
     Md,
-    /// Not at all, for this reason: more could be restored than md takes notice of.
+    /// No repair, for this reason: more could be restored than md takes notice of.
     Not(String),
 }
 
 /// The outcome for a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum BlockResult {
-    /// It was written anew, read again, and agrees with the others.
+    /// The block was written anew, read again, and agrees with the others.
     Restored,
-    /// It agreed by then, and was not written.
+    /// The block agreed by then, and was not written.
     Agrees,
     /// No single member is wrong there, so that nothing was written.
     Ambiguous,
@@ -31,7 +31,7 @@ pub(crate) enum BlockResult {
     Untold,
     /// Nothing was written, for this reason.
     Refused(String),
-    /// It was written, and is not known to agree with the others.
+    /// The block was written, and is not known to agree with the others.
     Failed(String),
 }
 
@@ -56,7 +56,7 @@ pub(crate) struct RepairTotals {
 /// Result of a repair.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Repaired {
-    /// By the positions of blocks.
+    /// Result of each block, by its position.
     pub fates: BTreeMap<u64, BlockResult>,
     /// The sum of it.
     pub sum: RepairTotals,

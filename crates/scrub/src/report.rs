@@ -80,7 +80,7 @@ fn row(one: &ScrubResult) -> Vec<String> {
     ]
 }
 
-/// Without a digit after the point.
+/// Number without a digit after the point.
 fn number_of(count: u64) -> String {
     match count {
         0..100 => count.to_string(),
@@ -145,6 +145,7 @@ pub(crate) fn document(scrubbed: &[ScrubResult]) -> String {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct Document<'a> {
+    /// Result of each array.
     arrays: Vec<ArrayDocument<'a>>,
 }
 
@@ -152,52 +153,66 @@ pub(crate) struct Document<'a> {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct ArrayDocument<'a> {
-    /// Path of its device.
+    /// Path of the array's device.
     array: String,
+    /// UUID of the array.
     uuid: &'a str,
-    /// md's word for the level, such as `raid10`.
+    /// RAID level as md names it, such as `raid10`.
     level: &'static str,
     /// `check` or `repair`.
     action: &'static str,
-    /// Position that is done, in bytes of each member.
+    /// Position up to which the check is done, in bytes as md counts them: of RAID 10 over the array, of other
+    /// levels over one member.
     done_bytes: u64,
-    /// The size to be done, in bytes of each member.
+    /// Position at which the check ends, counted as `done_bytes`.
     of_bytes: u64,
     /// Sectors of 512 bytes that md counted as differing.
     mismatched_sectors: u64,
-    /// Members that md could not read everywhere.
+    /// Members with sectors that md could not read.
     unreadable: Vec<UnreadableDocument>,
+    /// End of the check: `done`, `interrupted`, `time-up`, `stopped`, `begun`, `gone`, `degraded`, `recovery`,
+    /// `delayed`, `turned` or `failed`.
     ended: &'static str,
-    /// Reason for its early end, as a clause.
+    /// Reason for an early end, as a clause; null where the check is done.
     why: Option<String>,
     /// Duration of this start, in seconds.
     seconds: f64,
-    /// Bytes of each member that this start checked.
+    /// Bytes that this start checked, counted as `done_bytes`.
     bytes: u64,
+    /// Running time of all starts, in seconds.
     seconds_of_all_starts: f64,
+    /// Number of starts, this one included.
     starts: u32,
-    /// True if the ledger knows how far it is.
+    /// True if the progress is in the ledger, so that the same command continues from there.
     kept: bool,
+    /// Latency of the foreground, and its targets.
     foreground: ForegroundDocument,
+    /// Notes for people, in sentences.
     notes: &'a [String],
-    /// Tunables that are not as they were, as clauses.
+    /// Settings of md that were not restored, as clauses.
     not_put_back: &'a [String],
+    /// Places where members differ, up to 10,000; null where they were not searched for, or `not_located` says why
+    /// they are not known.
     mismatches: Option<Vec<MismatchDocument<'a>>>,
+    /// Totals of the search for mismatches, and the owners of the bytes there; null where `mismatches` is.
     located: Option<LocatedDocument<'a>>,
+    /// Result of a repair from the other members; null where there was none.
     repaired: Option<RepairedDocument>,
+    /// Reason for which a repair from the other members was not made, or not to its end, as a clause.
     not_repaired: Option<String>,
-    /// Reason for which the places of mismatches are not known.
+    /// Reason for which the places of mismatches are not known, as a clause.
     not_located: Option<&'a str>,
 }
 
-/// Sum of a repair from the other members.
+/// Result of a repair from the other members.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct RepairedDocument {
-    /// Bytes written anew.
+    /// Bytes that were written anew.
     restored_bytes: u64,
-    /// Bytes that differ still.
+    /// Bytes that still differ.
     left_bytes: u64,
+    /// True if the repair was interrupted before its end.
     interrupted: bool,
 }
 

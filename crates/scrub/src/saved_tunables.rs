@@ -1,4 +1,4 @@
-//! The tunables as they were before a scrub, and how they are put back.
+//! The tunables as they were before a scrub, and how they are restored.
 
 use linux::md::sync::{Sectors, SpeedLimit, Sync, SyncMax, Tunable};
 use record::sample::SyncAction;
@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 
 use super::drive;
 
-/// A stripe cache of so many stripes is enough for a check to have work for all members.
+/// Size of the stripe cache, in stripes, with which a check has work for all members.
 pub(crate) const STRIPES: u64 = 1024;
-/// Beside a foreground md issues so many requests at once: as few as it can.
+/// Number of requests that md issues at once beside a foreground: as few as it can.
 pub(crate) const DEPTH: u64 = 1;
-/// md has so long to end what it is told to end, or what it ends by itself.
+/// Time limit for md to end what it is told to end, or what it ends by itself.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// Interval between two polls.
 const POLL: Duration = Duration::from_millis(20);
@@ -32,7 +32,7 @@ pub(crate) struct Setting {
 /// Former values of all tunables that a scrub changes, and the action that it let md do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SavedTunables {
-    /// Each tunable that there is, and that is still to be put back.
+    /// Former value of each tunable that is still to be restored.
     pub settings: Vec<Setting>,
     /// True if md repairs, false if it only checks.
     pub repairs: bool,
@@ -50,9 +50,9 @@ pub(crate) enum RestoredBy {
         /// True if the bounds of md's check are as the scrub set them; without md they are as they were.
         window_set: bool,
     },
-    /// Anybody else, after it was killed. What has become of them since is not known, so that only
-    /// those are put back that are still as a scrub sets them; and a check is only its own where it
-    /// stands between a position and a finite `sync_max`, which nothing else leaves.
+    /// Another process, after the scrub was killed. Changes since are not known, so that only those are restored
+    /// that are still as a scrub sets them; and a check is only its own where it stands between a position and a
+    /// finite `sync_max`, which nothing else leaves.
     Another,
 }
 
@@ -87,7 +87,7 @@ impl RestoreResult {
 }
 
 impl SavedTunables {
-    /// Reads them.
+    /// Reads the present tunables.
     ///
     /// # Errors
     /// A sentence, when one without which nothing can be steered is not there, or is no longer as
@@ -169,8 +169,8 @@ impl SavedTunables {
         self.of(tunable).map(|setting| setting.write.as_str())
     }
 
-    /// Puts all back that is a scrub's own. Its check is ended first; anything else that md does is let
-    /// go at once. Of an array that is not there any more there is nothing to put back.
+    /// Restores everything that is a scrub's own. Its check is ended first; anything else that md does is let
+    /// go at once. Of an array that does not exist any more there is nothing to restore.
     pub(crate) fn put_back(&self, sync: &Sync, by: RestoredBy) -> RestoreResult {
         let window_set = self.of(Tunable::Max).is_some() && is_window_set(sync);
         let ends = match by {

@@ -104,10 +104,11 @@ impl Plans {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct PlansDocument<'a> {
+    /// The scheduled checks.
     checks: Vec<CheckDocument<'a>>,
     /// Files that could not be read, as sentences.
     unread: &'a [String],
-    /// True if the timer of `--install-timer` is there.
+    /// True if the timer of `--install-timer` is installed.
     own_timer: bool,
 }
 
@@ -115,15 +116,17 @@ pub(crate) struct PlansDocument<'a> {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct CheckDocument<'a> {
-    /// Its timer, or the file and line of cron.
+    /// The systemd timer, or the file and line of cron.
     source: String,
+    /// Name of the program that checks, such as `checkarray`.
     checker: &'static str,
+    /// The command line that is scheduled.
     command: &'a str,
-    /// Reason for which it does nothing.
+    /// Reason for which the check does nothing, as a clause; null where it is on.
     off: Option<&'a str>,
-    /// The moment of its next start.
+    /// Time of the next start; null where it is not known.
     next: Option<String>,
-    /// Times that are not evaluated: those of cron, as sentences.
+    /// Times of starts that are not evaluated, such as those of cron, as sentences.
     unclear: &'a [String],
 }
 

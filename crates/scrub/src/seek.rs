@@ -19,7 +19,7 @@ use ui::exit::sentence;
 /// Age at which counts of an older scrub are out of date: mismatches may have gone or come, and a monthly scrub
 /// begins anew.
 const FRESH: SignedDuration = SignedDuration::from_hours(7 * 24);
-/// So much is read of the members where a scrub was to end: who ended it does not want to wait.
+/// The most to read of the members where a scrub was ended early, whose user does not want to wait.
 const MOST_IN_HASTE: Bytes = Bytes(256 << 20);
 
 /// Reads the members where a scrub has counted mismatches, and finds what lies where they differ.
@@ -35,8 +35,8 @@ pub(crate) fn find(
     Some(locate_mismatches(one, root, interrupt).map_err(|error| sentence(&error)))
 }
 
-/// Of arrays whose last scrub was done within a week and found mismatches, what is known of them; and the arrays of
-/// which nothing is, and which have to be scrubbed.
+/// Results of arrays whose last scrub was done within a week and found mismatches; and the other arrays, which have to
+/// be scrubbed.
 pub(crate) fn known(targets: Vec<Target>, context: &Context) -> (Vec<ScrubResult>, Vec<Target>) {
     let store = JobStore::open_if_there(context).ok().flatten();
     let mut known = Vec::new();

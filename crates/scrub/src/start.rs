@@ -26,7 +26,7 @@ use ui::exit::Failure;
 
 /// The time between two checkpoints. The ledger may lie on the array, where each is work for the members.
 const INTERVAL: Duration = Duration::from_secs(10);
-/// So long a start waits for another process that tidies up after a kill.
+/// Longest time for which a start waits for another process that tidies up after a kill.
 const TIMEOUT: Duration = Duration::from_secs(20);
 /// Interval between two polls.
 const POLL: Duration = Duration::from_millis(50);
@@ -36,7 +36,7 @@ pub(crate) const FROM: Takeover = Takeover::WithTargetOrOwn;
 
 /// A scrub that can go on.
 pub(crate) struct StartedScrub {
-    /// Its state.
+    /// State from which it starts.
     pub checkpoint: Checkpoint,
     /// The writer of later states.
     pub writer: CheckpointWriter<Checkpoint>,
@@ -101,7 +101,7 @@ fn wait_for_others(store: &JobStore, is_scrubbed: impl Fn(&str) -> bool, until: 
     }
 }
 
-/// Puts back what one has left. The work stays, to be gone on with by whoever starts next.
+/// Restores what one has left. The work stays, to be continued by the next start.
 fn one(
     job: OwnedJob<Checkpoint, &mut JobStore>,
     mut checkpoint: Checkpoint,

@@ -32,7 +32,7 @@ const COLUMNS: [Column; 5] = [
     Column::text("last change"),
 ];
 
-/// One array.
+/// State of an array and of its scrub.
 struct ArrayStatus {
     array: Array,
     uuid: Option<String>,
@@ -216,9 +216,13 @@ fn row(one: &ArrayStatus) -> Vec<String> {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct Document<'a> {
+    /// Always true: the mode of the command.
     status: bool,
+    /// State of each array's scrub.
     arrays: Vec<ArrayDocument<'a>>,
+    /// Notes for people, in sentences.
     notes: &'a [String],
+    /// The checks of arrays that are scheduled on the host.
     scheduled: PlansDocument<'a>,
 }
 
@@ -226,44 +230,62 @@ pub(crate) struct Document<'a> {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct ArrayDocument<'a> {
+    /// Path of the array's device.
     array: String,
+    /// UUID of the array; null where neither the kernel nor a member's superblock shows it.
     uuid: Option<&'a str>,
+    /// RAID level as md names it, such as `raid10`; null where the kernel does not show it.
     level: Option<&'a str>,
-    /// `running`, `unfinished`, `done` or `never`.
+    /// State of the scrub: `running`, `unfinished`, `done` or `never`.
     scrub: &'static str,
-    /// md's own word for what it does now.
+    /// Present action of md, as in its `sync_action`; null where it cannot be read.
     action: Option<&'static str>,
-    /// State at this moment, of one that runs.
+    /// Present state of a running scrub; null of others.
     now: Option<NowDocument>,
+    /// Position up to which the scrub is done, in bytes as md counts them; null where there was none.
     done_bytes: Option<u64>,
+    /// Position at which the scrub ends, in bytes as md counts them; null where there was none.
     of_bytes: Option<u64>,
+    /// Sectors of 512 bytes that differed, without those that a repair from the other members has written anew; of
+    /// an array that was never scrubbed, those of md's last check. Null where neither is known.
     mismatched_sectors: Option<u64>,
+    /// Members with sectors that md could not read.
     unreadable: Vec<UnreadableDocument>,
-    /// Settings that a scrub which was killed has left.
+    /// Settings of md that a killed scrub left changed, as a clause; null where there are none.
     left_over: Option<&'a str>,
+    /// True if the scrub repairs through md; null where there was none.
     repair: Option<bool>,
+    /// Time of the first start of the scrub; null where there was none.
     began: Option<String>,
+    /// Time of the last change of the scrub in the ledger; null where there was none.
     changed: Option<String>,
+    /// Time at which the scrub ended; null where it is not done.
     finished: Option<String>,
+    /// Running time of all starts, in seconds; null where there was none.
     seconds_of_all_starts: Option<f64>,
+    /// Number of starts; null where there was none.
     starts: Option<u32>,
-    /// Scheduled checks that would disturb it, as sentences.
+    /// Scheduled checks that would disturb the scrub, as sentences.
     in_the_way: Vec<String>,
 }
 
-/// State of a scrub that runs.
+/// Present state of a running scrub.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct NowDocument {
+    /// Position that md has reached, in bytes as md counts them.
     position_bytes: u64,
+    /// Recent rate, in bytes a second as md counts them; null where it is not known yet.
     bytes_per_s: Option<f64>,
+    /// Remaining time, in seconds; null where it is not known yet.
     seconds_left: Option<f64>,
-    /// The moment at which it will be done.
+    /// Expected end; null where it is not known yet.
     done: Option<String>,
     /// True if no other program uses the array.
     alone: bool,
-    /// True while the foreground's own latency is measured.
+    /// True while the latency of the foreground without the scrub is measured.
     measuring: bool,
+    /// Latency of the foreground, and its targets.
     foreground: ForegroundDocument,
 }
 

@@ -23,9 +23,9 @@ pub(crate) struct Target {
     pub array: Array,
     /// Its level.
     pub level: Level,
-    /// Its id, by which the ledger knows it.
+    /// UUID by which the ledger knows it.
     pub uuid: String,
-    /// Its work.
+    /// State of md's work on it.
     pub sync: Sync,
     /// Its members, as the kernel lists them.
     pub members: Vec<Device>,
@@ -137,7 +137,7 @@ impl Target {
         ("DISKSMITH_DEVICE".to_owned(), self.device.name.clone())
     }
 
-    /// Its node, as users write it.
+    /// Path of the device's node.
     pub(crate) fn path(&self) -> String {
         self.device.node().display().to_string()
     }

@@ -1,22 +1,22 @@
-//! When a scrub runs, and by when it is to be done.
+//! Hours in which a scrub runs, and time by which it is to be done.
 
 use jiff::{SignedDuration, Timestamp, Zoned, civil};
 use record::Nanos;
 
 use crate::calendar::{DueBy, Hours};
 
-/// So many starts ahead are examined: what is to be done in ten years has time enough.
+/// Number of starts ahead that are examined: what is to be done in ten years has time enough.
 const MOST_STARTS: usize = 3660;
 
-/// When a timer begins where no hours were given.
+/// Time at which a timer begins where no hours were given.
 pub(crate) const NIGHT: civil::Time = civil::time(1, 0, 0, 0);
 
-/// When it may run.
+/// Hours in which a scrub may run.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct RunWindow {
-    /// From then on.
+    /// Start of the hours.
     pub from: Zoned,
-    /// Until then.
+    /// End of the hours.
     pub to: Zoned,
 }
 
@@ -60,7 +60,7 @@ fn of_day(hours: Hours, day: civil::Date, now: &Zoned) -> Result<RunWindow, jiff
 /// The starts of one scrub, of which each goes on where the last one was left.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct StartTimes {
-    /// When this one ends, at the latest.
+    /// End of this start, at the latest.
     pub ends: Option<Timestamp>,
     /// The hours of each day in which there may be one.
     pub hours: Option<Hours>,
@@ -112,12 +112,12 @@ impl StartTimes {
     }
 }
 
-/// By when a scrub is to be done, and how much time it has for that.
+/// Time by which a scrub is to be done, and how much time it has for that.
 #[derive(Clone, Debug)]
 pub(crate) struct DueTime {
     /// The moment that was requested.
     pub by: Zoned,
-    /// When the time would be over that it has until then, if all of it came now and without a pause.
+    /// Time at which the time until then would be over, if all of it came now and without a pause.
     over: Timestamp,
     /// True if that is less than all time until then.
     pub is_partly: bool,

@@ -17,15 +17,15 @@ const MOST: usize = 1000;
 /// A marker that is to be set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NewMarker {
-    /// Its time; `None` is now.
+    /// The moment; `None` is now.
     pub(crate) at: Option<Timestamp>,
     /// The host; `None` is this one.
     pub(crate) host: Option<String>,
-    /// Its name.
+    /// Name of the moment.
     pub(crate) text: String,
 }
 
-/// This program's own form.
+/// disksmith's own form.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct OwnMarker {

@@ -38,13 +38,13 @@ pub struct ParsedEvent<'a> {
 /// Reason for which an event, or a line that should be one, is not counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Rejection {
-    /// No known form.
+    /// The form is not known.
     #[error("it is neither JSON, nor StatsD, nor a line of an access log")]
     Unknown,
-    /// Not JSON, or not an event.
+    /// The text is no JSON, or no event.
     #[error("it is no JSON object with a 'tag' and, if any, the keys n, ms, gauge, ts and labels")]
     Json,
-    /// Not StatsD.
+    /// The text is no StatsD.
     #[error("it is not NAME:VALUE|c, |ms, |h, |d or |g")]
     StatsD,
     /// A line that its log format does not describe.
@@ -56,7 +56,7 @@ pub enum Rejection {
     /// StatsD's relative gauges.
     #[error("a gauge with a sign changes a state that is kept nowhere; send the gauge's value")]
     RelativeGauge,
-    /// No tag.
+    /// The event has no tag.
     #[error("it has no tag")]
     NoTag,
     /// A tag that is too long.

@@ -2,7 +2,7 @@
 
 use ui::format::hex;
 
-/// A hash of 128 bits that is the same in every version: FNV-1a. It tells apart what nobody forges.
+/// A hash of 128 bits that is the same in every version: FNV-1a. It tells apart values that are not forged.
 pub(crate) fn fingerprint(bytes: &[u8]) -> [u8; 16] {
     let mut hash: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
     for byte in bytes {

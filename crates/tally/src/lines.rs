@@ -59,7 +59,7 @@ impl Lines {
         &self.buffer[..self.given]
     }
 
-    /// All that is left, also without a line's end.
+    /// All that is left, also without a newline at the end.
     pub(crate) fn rest(&mut self) -> &[u8] {
         self.given = self.filled;
         &self.buffer[..self.given]

@@ -19,7 +19,7 @@ pub(crate) fn take() -> Vec<String> {
     waiting.replace(Vec::new()).unwrap_or_default()
 }
 
-/// From now on lines are printed as they come; returns those that waited.
+/// Prints lines as they come from now on; returns those that waited.
 pub(crate) fn end() -> Vec<String> {
     let mut waiting = WAITING.lock().unwrap_or_else(PoisonError::into_inner);
     waiting.take().unwrap_or_default()

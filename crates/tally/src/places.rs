@@ -1,4 +1,4 @@
-//! Where stores and other files are when no argument says so, and refusals of stores.
+//! Places of stores and other files that no argument names, and refusals of stores.
 
 use std::path::{Path, PathBuf};
 

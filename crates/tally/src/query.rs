@@ -2,16 +2,16 @@
 //!
 //! ```no_run
 //! # fn main() -> Result<(), tally::store::StoreError> {
-//! use tally::level::Level;
+//! use tally::level::RollUpLevel;
 //! use tally::query::{Reader, Selection};
-//! use tally::store::Address;
+//! use tally::store::StoreAddress;
 //!
-//! let mut reader = Reader::open(&[Address::Sqlite("tally.db".into())])?;
+//! let mut reader = Reader::open(&[StoreAddress::Sqlite("tally.db".into())])?;
 //! for series in reader.series()? {
 //!     println!("{} {:?}", series.tag, series.labels);
 //! }
 //! let selection: Selection = "api.get;host=a".parse().unwrap();
-//! for row in reader.rows(&selection, Level::Minute, 1_763_600_000, 1_763_603_600)? {
+//! for row in reader.rows(&selection, RollUpLevel::Minute, 1_763_600_000, 1_763_603_600)? {
 //!     println!("{} {} {:?}", row.start, row.count, row.histogram.quantile(0.99));
 //! }
 //! # Ok(())
@@ -87,7 +87,7 @@ pub struct RollUp {
 }
 
 impl RollUp {
-    /// Nothing, of a period.
+    /// Roll-up of a period without events.
     pub fn empty(start: Seconds) -> RollUp {
         RollUp {
             start,

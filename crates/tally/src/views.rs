@@ -15,18 +15,27 @@ use ui::table::{Column, layout};
 /// Fewest and most signs of a sparkline.
 const SPARKS: (usize, usize) = (8, 60);
 
-/// The answer to a query.
+/// The document of `tally query --json`.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct Report {
+    /// Tag of the events.
     tag: String,
+    /// Labels that the events have, as the query asked for them, by name.
     labels: BTreeMap<String, String>,
+    /// Length of the periods.
     by: RollUpLevel,
+    /// Time zone of the periods, by its IANA name.
     timezone: String,
+    /// Start of the first period that was asked for.
     from: Timestamp,
+    /// End of what was asked for.
     to: Timestamp,
+    /// Figures of each period that has events.
     rows: Vec<Row>,
+    /// Figures of all periods together.
     total: Row,
+    /// Moments that `disksmith mark` has named.
     markers: Vec<Marker>,
 }
 
@@ -34,32 +43,47 @@ pub(crate) struct Report {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Marker {
+    /// The moment.
     at: Timestamp,
+    /// Name of the host on which it was named.
     host: String,
+    /// Its name.
     text: String,
 }
 
+/// Figures of the events of a period.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Row {
+    /// Start of the period.
     start: Timestamp,
+    /// Number of events.
     count: f64,
+    /// Sum of the values, each times its event's count; null where no event has a value.
     sum: Option<f64>,
+    /// Least value; null where no event has a value.
     min: Option<f64>,
+    /// Greatest value; null where no event has a value.
     max: Option<f64>,
+    /// Last value of a gauge; null where there is none.
     last: Option<f64>,
+    /// Median of the response times, in milliseconds; null where there are none.
     p50: Option<f64>,
+    /// 95th percentile of the response times, in milliseconds; null where there are none.
     p95: Option<f64>,
+    /// 99th percentile of the response times, in milliseconds; null where there are none.
     p99: Option<f64>,
+    /// Histogram of the response times; empty where there are none.
     buckets: Vec<Class>,
 }
 
-/// Response times up to a bound.
+/// A bucket of a histogram of response times.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Class {
-    /// `null` of the last.
+    /// Upper bound in milliseconds; null of the last bucket, which has none.
     le_ms: Option<f64>,
+    /// Number of response times above the bucket before and up to this bound.
     count: f64,
 }
 
@@ -237,16 +261,21 @@ impl Row {
     }
 }
 
+/// The document of `tally tags --json`.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct Tags<'a> {
+    /// Each tag, with each of its sets of labels.
     tags: Vec<TagDocument<'a>>,
 }
 
+/// A tag with a set of labels.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct TagDocument<'a> {
+    /// The tag.
     tag: &'a str,
+    /// Labels by name.
     labels: &'a BTreeMap<String, String>,
 }
 

@@ -58,7 +58,7 @@ impl Class {
     /// Number of classes.
     pub const COUNT: usize = 2 * SizeClass::COUNT + 4;
 
-    /// Its place among all of them, in the order in which they are shown.
+    /// Place of the class among all of them, in the order in which they are shown.
     pub fn place(self) -> usize {
         match self {
             Class::Read(size) => usize::from(size.0),
@@ -92,7 +92,7 @@ impl Class {
         }
     }
 
-    /// Its name: the operation, and the size that the class goes to.
+    /// Name of the class: the operation, and the size that the class goes to.
     pub fn name(self) -> String {
         match self {
             Class::Read(size) => format!("read-{}", size.name()),

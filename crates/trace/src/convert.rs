@@ -14,14 +14,21 @@ use ui::context::Context;
 use ui::exit::{CommandEnd, ExitClass as _, Outcome};
 use ui::output::{OutputFile, OutputFormat};
 
+/// The document of `trace convert --json`.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct Document {
+    /// Path of the trace that was read.
     from: String,
+    /// Path of the trace that was written.
     to: String,
+    /// Format of the trace that was read.
     from_format: &'static str,
+    /// Number of I/Os that were written.
     ios: u64,
+    /// Size of the file that was written.
     bytes: u64,
+    /// Parts of the trace that the format cannot hold.
     not_held: Vec<UnheldPart>,
 }
 
@@ -29,7 +36,9 @@ pub(crate) struct Document {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct UnheldPart {
+    /// Name of the part.
     part: &'static str,
+    /// Number of I/Os that lost it.
     ios: u64,
 }
 

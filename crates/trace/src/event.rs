@@ -15,7 +15,7 @@ pub(crate) enum RequestStep {
     Requeued,
     /// A request, or a part of it, was completed.
     Completed {
-        /// With an error.
+        /// True if it failed.
         failed: bool,
     },
 }
@@ -31,8 +31,8 @@ pub(crate) struct Event {
     /// True of a write before which the device's cache is to be flushed. Where a device has requests, the kernel makes
     /// one of its own of that flush.
     pub(crate) flush_first: bool,
-    /// Marked as a write by the kernel. A flush that a program asks for is an empty write; the kernel's own request for
-    /// it is not, since Linux 4.10.
+    /// True if the kernel marked it as a write. A flush that a program asks for is an empty write; the kernel's
+    /// own request for it is not, since Linux 4.10.
     pub(crate) marked_write: bool,
     pub(crate) offset: Bytes,
     pub(crate) length: Bytes,

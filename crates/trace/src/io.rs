@@ -26,8 +26,7 @@ pub struct DeviceIndex(pub u16);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NameIndex(pub u32);
 
-/// One request, as the block layer saw it. Times count from the start of the trace, on one clock for all its
-/// devices.
+/// A request, as the block layer saw it. Times count from the start of the trace, on one clock for all its devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Io {
     /// Device of the request.
@@ -112,7 +111,7 @@ pub enum ReadError {
         line: u64,
         /// Column, from 1.
         column: usize,
-        /// Thing that the format has there.
+        /// Text that the format has there.
         expected: String,
     },
     /// Bytes that the format does not have.
@@ -148,13 +147,13 @@ pub enum ReadError {
         /// Devices that a trace may have.
         most: usize,
     },
-    /// Nothing to read.
+    /// The file is empty.
     #[error("{} is empty", path.display())]
     Empty {
         /// The file.
         path: PathBuf,
     },
-    /// No format that is known.
+    /// The file has no known format.
     #[error(
         "{} is no trace that is known: blktrace, blkparse, fio iolog v2 or v3, blkreplay, MSR Cambridge, \
          SYSTOR '17, Alibaba, Tencent, hfplayer, or what `disksmith trace record` writes",
@@ -175,7 +174,7 @@ pub struct Caveats {
     pub ambiguous: u64,
     /// Records of operations that a trace has no place for, such as commands to a driver.
     pub skipped: u64,
-    /// The recorder was ended before it closed the file.
+    /// True if the recorder ended before it closed the file.
     pub cut_off: bool,
 }
 
@@ -204,7 +203,7 @@ impl Caveats {
 
 /// A trace as it is read: its I/Os in the order of their issue, in bounded memory.
 pub trait TraceReader: Iterator<Item = Result<Io, ReadError>> + Send {
-    /// Its description.
+    /// Description of the trace.
     fn header(&self) -> &Header;
 
     /// Name of a process or a file that an I/O refers to.
@@ -223,7 +222,7 @@ pub trait TraceReader: Iterator<Item = Result<Io, ReadError>> + Send {
 
 /// Names of devices, processes and files that I/Os refer to.
 pub trait Described {
-    /// Its devices.
+    /// Devices of the trace.
     fn devices(&self) -> &[Device];
 
     /// Name of a process or a file.

@@ -21,7 +21,7 @@ const MOST_THREADS: usize = 65_536;
 pub struct LiveCompletion {
     /// The device: a disk, an array or a volume.
     pub device: DeviceNumber,
-    /// Its operation.
+    /// Operation of the request.
     pub op: Op,
     /// Time from its issue to its completion; of a device without requests of its own, such as md and dm, from the
     /// arrival of the bio.

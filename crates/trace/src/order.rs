@@ -1,4 +1,4 @@
-//! Things in the order of their time, from sources that are nearly so.
+//! Entries in the order of their time, from sources that are nearly so.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -8,7 +8,7 @@ use record::Nanos;
 use crate::event::Event;
 use crate::io::Io;
 
-/// Things that have a time.
+/// Entries that have a time.
 pub(crate) trait Timed {
     /// The time.
     fn time(&self) -> Nanos;
@@ -26,12 +26,12 @@ impl Timed for Event {
     }
 }
 
-/// Things that are held back at most: those that come later by more than so many are not brought into order.
+/// Entries that are held back at most: those that come later by more than so many are not brought into order.
 pub(crate) const HELD: usize = 1 << 16;
 
-/// A bounded buffer that sorts by time, and keeps the order of things of one time.
+/// A bounded buffer that sorts by time, and keeps the order of entries of one time.
 ///
-/// Things that arrive in order go through a queue; only the others cost a heap.
+/// Entries that arrive in order go through a queue; only the others cost a heap.
 #[derive(Debug)]
 pub(crate) struct Reorder<T> {
     in_order: VecDeque<Numbered<T>>,
@@ -49,7 +49,7 @@ impl<T: Timed> Default for Reorder<T> {
     }
 }
 
-/// A thing with its number among all.
+/// An entry with its number among all.
 #[derive(Debug)]
 struct Numbered<T>(u64, T);
 
@@ -77,7 +77,7 @@ impl<T: Timed> Ord for Numbered<T> {
 }
 
 impl<T: Timed> Reorder<T> {
-    /// Takes a thing in.
+    /// Takes an entry in.
     pub(crate) fn push(&mut self, thing: T) {
         let thing = Numbered(self.count, thing);
         self.count += 1;
@@ -87,12 +87,12 @@ impl<T: Timed> Reorder<T> {
         }
     }
 
-    /// Number of things that are held.
+    /// Number of entries that are held.
     pub(crate) fn len(&self) -> usize {
         self.in_order.len() + self.late.len()
     }
 
-    /// Things that are held, in any order.
+    /// Entries that are held, in any order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         let late = self.late.iter().map(|Reverse(thing)| &thing.1);
         self.in_order.iter().map(|thing| &thing.1).chain(late)

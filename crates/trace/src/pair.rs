@@ -53,7 +53,7 @@ pub(crate) struct Pairing {
     bios: BTreeMap<Key, Bio>,
     traced: HashMap<DeviceIndex, IoLayer>,
     undecided: HashMap<DeviceIndex, Vec<Event>>,
-    /// The kernel marks its own requests for flushes as writes, as before Linux 4.10.
+    /// True if the kernel marks its own requests for flushes as writes, as before Linux 4.10.
     flushes_are_writes: bool,
     /// Completions that fitted more than one request, or none after the first request.
     pub(crate) ambiguous: u64,
@@ -65,7 +65,7 @@ pub(crate) struct Pairing {
 }
 
 impl Pairing {
-    /// Pairs into I/Os in the order of their completion, so that one that hangs holds back no other.
+    /// Pairing into I/Os in the order of their completion, so that one that hangs holds back no other.
     pub(crate) fn by_completion() -> Pairing {
         Pairing {
             completed: Some(VecDeque::new()),
@@ -73,14 +73,14 @@ impl Pairing {
         }
     }
 
-    /// Events were lost: the completion of any request that is under way may be among them, and that of a later one would
-    /// pass for it. They leave without one.
+    /// Gives up the requests that are under way, after a loss of events: their completions may be among the lost ones,
+    /// and that of a later request would pass for theirs. They leave without a completion.
     pub(crate) fn give_up(&mut self) {
         self.requests.give_up();
         self.bios.clear();
     }
 
-    /// No event comes that is earlier.
+    /// Sets the time before which no more events come.
     pub(crate) fn advance(&mut self, time: Nanos) {
         self.time = self.time.max(time);
     }
@@ -99,7 +99,7 @@ impl Pairing {
         }
     }
 
-    /// All events were taken in: requests that are under way leave without a completion.
+    /// Ends the pairing after the last event: requests that are under way leave without a completion.
     pub(crate) fn end(&mut self) {
         let devices: Vec<DeviceIndex> = self.undecided.keys().copied().collect();
         for device in devices {
@@ -305,8 +305,9 @@ impl Pairing {
         Some(number)
     }
 
-    /// A completion ends the request that ends where it does. What comes before the end is of a part: of a request that the
-    /// driver completes bit by bit, or of a bio that was split, whose parts end in any order before the whole.
+    /// Completes the request that ends where an event does. A completion before that end is of a part: of a
+    /// request that the driver completes bit by bit, or of a bio that was split, whose parts end in any order
+    /// before the whole.
     fn complete(&mut self, event: &Event, failed: bool) {
         let Some(number) = self.find(event) else {
             return self.complete_part(event, failed);

@@ -45,7 +45,8 @@ const SIGNS: [(char, &str); 31] = [
     ('\u{a0}', " "),
 ];
 
-/// By POSIX the first of these that is set and not empty names the locale (XBD 8.2).
+/// True if the locale's charset is UTF-8. The first of the variables that is set and not empty names the locale
+/// (POSIX, XBD 8.2).
 fn is_utf8(variable: impl Fn(&str) -> Option<String>) -> bool {
     let named = ["LC_ALL", "LC_CTYPE", "LANG"]
         .into_iter()
@@ -57,7 +58,7 @@ fn is_utf8(variable: impl Fn(&str) -> Option<String>) -> bool {
     })
 }
 
-/// The locale's charset holds signs beyond ASCII.
+/// True if the locale's charset holds signs beyond ASCII.
 pub fn is_unicode() -> bool {
     *IS_UTF8
 }

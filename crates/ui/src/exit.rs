@@ -78,11 +78,11 @@ pub fn listed(sentences: &[String]) -> String {
     lines.concat()
 }
 
-/// Adds to an error that nothing was touched before it, or that something was.
+/// Turns an error into a failure of a command: before anything was touched, or after.
 pub trait ExitClass<T> {
-    /// Nothing was touched.
+    /// A failure before anything was touched.
     fn refused(self) -> Result<T, Failure>;
-    /// Something was under way.
+    /// A failure while something was under way.
     fn midway(self) -> Result<T, Failure>;
 }
 

@@ -1,42 +1,46 @@
-//! The documents that `--json` prints: a frame with the form, the command and the version, around the fields of the
-//! answer.
+//! The documents that `--json` prints: a header with the version of the form, the command and the version of disksmith,
+//! and the fields of the answer.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// The version of the documents' form.
+/// Version of the form of all documents.
 pub const SCHEMA: u32 = 1;
 
-/// A document. `{:#}` writes it indented, `{}` in one line; both end with a line's end.
+/// A document: a header, and the fields of the answer.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Document<B> {
+    /// Version of the form of all documents.
     schema: u32,
+    /// The command that printed the document, without its options.
     command: &'static str,
+    /// Version of disksmith that printed the document.
     disksmith: &'static str,
     #[serde(flatten)]
     body: B,
 }
 
-/// The fields of a document of which a command prints several kinds.
+/// The fields of a document of a command that prints several kinds.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Kind<B> {
+    /// Kind of the document, of a command that prints several kinds.
     kind: &'static str,
     #[serde(flatten)]
     body: B,
 }
 
 impl<B: Serialize> Document<Kind<B>> {
-    /// The answer of a command, of a kind.
+    /// Document of a kind, by the command's words.
     pub fn of_kind(command: &'static str, kind: &'static str, body: B) -> Document<Kind<B>> {
         Document::of(command, Kind { kind, body })
     }
 }
 
 impl<B: Serialize> Document<B> {
-    /// The answer of a command, by the command's words.
+    /// Document of a command that prints one kind, by the command's words.
     pub fn of(command: &'static str, body: B) -> Document<B> {
         Document {
             schema: SCHEMA,
@@ -47,6 +51,7 @@ impl<B: Serialize> Document<B> {
     }
 }
 
+/// `{:#}` writes the document indented, `{}` on one line; both end with a newline.
 impl<B: Serialize> fmt::Display for Document<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = match f.alternate() {
@@ -57,7 +62,7 @@ impl<B: Serialize> fmt::Display for Document<B> {
     }
 }
 
-/// A document as indented text.
+/// Text of a document, indented.
 pub fn document(command: &'static str, body: &impl Serialize) -> String {
     format!("{:#}", Document::of(command, body))
 }

@@ -47,7 +47,7 @@ pub struct OutputFile {
 /// Place of an output.
 #[derive(Debug)]
 enum OutputPlace {
-    /// To a file in this folder.
+    /// A file in this folder.
     File { folder: PathBuf },
     /// A stream, which holds nothing: a pipe, a terminal, `/dev/null`.
     Stream,
@@ -261,7 +261,7 @@ pub struct NewFile {
 }
 
 impl NewFile {
-    /// One in a folder.
+    /// Creates a new file in a folder.
     fn in_folder(folder: &Path) -> io::Result<NewFile> {
         let mut attempt = 0;
         loop {

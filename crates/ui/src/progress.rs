@@ -27,7 +27,7 @@ impl Bars {
         }
     }
 
-    /// One more, with its name before it, of so many steps; `None` where bars are not shown.
+    /// Adds a bar with a name before it, of so many steps; `None` where bars are not shown.
     pub fn add(&self, name: &str, steps: u64) -> Option<ProgressBar> {
         let all = self.all.as_ref()?;
         let bar = all.add(ProgressBar::new(steps));
@@ -37,7 +37,7 @@ impl Bars {
     }
 }
 
-/// One bar below which there is no other. `length` is `None` if the amount of work is unknown.
+/// A single bar, with no others below it. `length` is `None` if the amount of work is unknown.
 pub fn alone(length: Option<u64>, template: &str) -> ProgressBar {
     let target = match is_drawn() {
         true => ProgressDrawTarget::term_like_with_hz(Box::new(Line::default()), RATE),

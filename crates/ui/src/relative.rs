@@ -5,7 +5,7 @@
 
 use crate::format::percent;
 
-/// From this ratio on a change is shown as a factor.
+/// Ratio from which on a change is shown as a factor.
 const FACTOR: f64 = 2.0;
 /// Half the width of an interval, as a share of its mean, beyond which the bounds are shown.
 const WIDE: f64 = 0.5;

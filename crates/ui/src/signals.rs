@@ -111,7 +111,7 @@ pub fn gentle_flag() -> std::io::Result<Arc<AtomicBool>> {
     Ok(interrupted)
 }
 
-/// From now on, a signal that finds the flag raised ends the program at once.
+/// Makes a signal that finds the flag raised end the program at once, from now on.
 ///
 /// # Errors
 /// When the handlers cannot be set.

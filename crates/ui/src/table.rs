@@ -143,7 +143,7 @@ pub fn layout(columns: &[Column<'_>], rows: &[Vec<String>], width: usize) -> Str
     text
 }
 
-/// Each row as lines of `title: value`, the first of them at the margin.
+/// The rows as lines of `title: value`, the first line of each at the margin.
 fn blocks(columns: &[Column<'_>], rows: &[Vec<String>], shown: &[usize], width: usize) -> String {
     let mut text = String::new();
     for row in rows {

@@ -60,18 +60,17 @@ const MOST_RESULTS: &str = "10000";
 #[derive(Default, Deserialize)]
 struct Response(Option<Page>);
 
-/// One page of the answer. What else stands in it (the blocks' tokens, the time when they expire) is
-/// not needed.
+/// A page of the answer. Its other keys (the blocks' tokens, the time when they expire) are not read.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Page {
     blocks: Vec<Block>,
     #[serde(default)]
     block_size: Option<u64>,
-    /// In GiB.
+    /// Size of the volume, in GiB.
     #[serde(default)]
     volume_size: Option<u64>,
-    /// Where another page follows, what to ask for it with.
+    /// Token by which the next page is requested, where there is one.
     #[serde(default)]
     next_token: Option<String>,
 }
@@ -145,9 +144,9 @@ pub(crate) fn parse(list: impl Read) -> anyhow::Result<SnapshotBlocks> {
 struct ScannedPages {
     /// Numbers of blocks; those that follow each other are one range.
     blocks: Vec<Range<u64>>,
-    /// In bytes.
+    /// Size of a block, in bytes.
     block: Option<u64>,
-    /// In GiB.
+    /// Size of the volume, in GiB.
     volume: Option<u64>,
     /// True if the last page names a next one.
     goes_on: bool,

@@ -9,15 +9,15 @@ use super::one::WarmResult;
 use ui::format::percent;
 use ui::units::{rate, span};
 
-/// A shorter reading says nothing of a limit, in seconds.
+/// Shortest reading that shows a limit, in seconds.
 const LONG_ENOUGH_S: f64 = 5.0;
-/// A rate within so much of it is that.
+/// Distance from a limit, as a share of it, within which a rate counts as that limit.
 const NEAR: f64 = 0.05;
-/// A limit that is passed for a smaller share of the time is not what holds the rate.
+/// Least share of the time for which a limit must be exceeded to be what holds the rate.
 const EXCEEDED: f64 = 0.05;
-/// A smaller share of others' is not much.
+/// Least share of other programs that is reported.
 const LEAST_REPORTED: f64 = 0.01;
-/// A volume that beside others gives this much of what it gives alone is not held back by them.
+/// Share of its rate alone that a volume gives beside others which do not hold it back.
 const AS_MUCH: f64 = 0.9;
 
 /// Findings about the rates of volumes that were read at once.
@@ -63,7 +63,7 @@ fn is_unaffected(one: &WarmResult, volumes: usize) -> bool {
     volumes > 1 && one.in_parallel.is_some_and(kept_up)
 }
 
-/// Of several volumes that hold each other back.
+/// Finding about several volumes that limit each other.
 fn in_parallel(together: &Verdict, warmed: &[WarmResult]) -> String {
     let share = together.share_of_limit.unwrap_or(1.0);
     let all: u64 = warmed.iter().map(|one| one.size.0).sum();
@@ -79,7 +79,7 @@ fn in_parallel(together: &Verdict, warmed: &[WarmResult]) -> String {
     )
 }
 
-/// Whose limit it is by what the volume itself has counted.
+/// The limit that was exceeded, by the volume's own statistics.
 fn by_aws(exceeded: &ExceededLimits, seconds: f64) -> String {
     let limits = [
         (exceeded.volume_bytes, "volume's throughput"),
@@ -123,7 +123,7 @@ fn others(one: &WarmResult) -> String {
     }
 }
 
-/// Of a volume for itself. `unaffected`: it gave as much together with others.
+/// Finding about a volume by itself. `unaffected` is true if it gave as much together with others.
 fn alone(one: &WarmResult, verdict: &Verdict, unaffected: bool) -> String {
     let (device, speed) = (&one.device, rate(verdict.bytes_per_s));
     if verdict.binds == BindingLimit::Latency {

@@ -10,11 +10,11 @@ use reader::DiskAttachment;
 /// End of a start of a warming.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WarmedPart {
-    /// Before its end.
+    /// The start ended before its end.
     Midway,
-    /// With all that was requested, which left something out.
+    /// The start read all that was requested, which left something out.
     Requested,
-    /// With the whole volume.
+    /// The start read the whole volume.
     Whole,
 }
 
@@ -39,7 +39,7 @@ pub(crate) struct Checkpoint {
     /// True if the last start ended as requested: not by a signal, a kill or an error.
     #[serde(default)]
     pub ended: bool,
-    /// When it was first begun.
+    /// Time of the first start.
     pub began: Timestamp,
     /// Time worked, over all starts, in seconds.
     pub ran_s: f64,

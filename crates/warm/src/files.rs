@@ -22,12 +22,12 @@ use reader::Volume;
 use ui::context::Context;
 use ui::exit::Failure;
 
-/// So many files are named in a finding; the others are counted.
+/// The most files to name in a finding; the others are counted.
 const MOST_NAMED: usize = 5;
 
 /// Places of the data of the named files.
 pub(crate) struct FileBlocks {
-    /// For each volume, the bytes of it that hold such data.
+    /// Bytes of each volume that hold such data.
     pub each: Vec<Ranges>,
     /// Findings about the files, whichever volumes they lie on.
     pub findings: Vec<Finding>,
@@ -106,7 +106,7 @@ struct Search<'a> {
     volumes: &'a [Volume],
     interrupt: &'a AtomicBool,
     reached: Vec<DeviceRange>,
-    /// Of each volume.
+    /// Ranges found, of each volume.
     found: Vec<Vec<std::ops::Range<u64>>>,
     trouble: FileProblems,
 }
@@ -226,7 +226,7 @@ impl Search<'_> {
 
 /// The volumes under some devices.
 struct LeafVolumes {
-    /// Those that are not named, as paths.
+    /// Paths of the volumes that are not named.
     beyond: Vec<String>,
     /// True if any is named.
     has_named: bool,

@@ -9,7 +9,7 @@ pub(crate) enum FindingCode {
     Capped,
     /// The rate is a limit that several volumes share.
     Shared,
-    /// It was slower because of the foreground.
+    /// The warming was slower because of the foreground.
     Yielded,
     /// A part stays cold.
     LeftCold,
@@ -54,7 +54,7 @@ pub(crate) struct Finding {
 }
 
 impl Finding {
-    /// Worth knowing.
+    /// A finding that is worth knowing.
     pub(crate) fn note(code: FindingCode, text: impl Into<String>) -> Finding {
         Finding {
             code,
@@ -63,7 +63,7 @@ impl Finding {
         }
     }
 
-    /// Not what was requested.
+    /// A finding about something that is not as requested.
     pub(crate) fn warn(code: FindingCode, text: impl Into<String>) -> Finding {
         Finding {
             severity: Severity::Warn,

@@ -10,19 +10,19 @@ use ui::context::Context;
 use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome};
 use ui::units::{rate, span};
 
-/// When something is to be ready, and when to begin with it.
+/// The time at which something is to be ready, and the time to begin it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Schedule {
-    /// When it is to be ready.
+    /// Time at which it is to be ready.
     pub ready: Zoned,
-    /// When to begin at the latest.
+    /// Latest time to begin.
     pub begin: Zoned,
     /// True if that time has passed.
     pub late: bool,
 }
 
 impl Schedule {
-    /// For what takes at most so many seconds and is to be ready at `by`, seen from `now`.
+    /// Schedule of work that takes at most so many seconds and is to be ready at `by`, seen from `now`.
     ///
     /// # Errors
     /// When there is no such time, or it begins before all calendars.
@@ -36,7 +36,7 @@ impl Schedule {
         })
     }
 
-    /// For what `--ready-by` asks, if it does.
+    /// Schedule that `--ready-by` asks for; `None` without the option.
     ///
     /// # Errors
     /// As [`Schedule::new`].
@@ -47,7 +47,7 @@ impl Schedule {
         schedule.transpose().refused()
     }
 
-    /// As a sentence, with a line's end behind it.
+    /// The schedule as a sentence, with a newline at the end.
     pub(crate) fn sentence(&self) -> String {
         let moment = |at: &Zoned| at.strftime("%Y-%m-%d %H:%M:%S %Z").to_string();
         let (begin, ready) = (moment(&self.begin), moment(&self.ready));
@@ -58,7 +58,7 @@ impl Schedule {
         }
     }
 
-    /// As a part of a document.
+    /// The schedule as part of a document.
     pub(crate) fn document(&self) -> ScheduleDocument {
         ScheduleDocument {
             ready_by: self.ready.timestamp(),
@@ -68,13 +68,15 @@ impl Schedule {
     }
 }
 
-/// When something is to be ready, and when to begin with it.
+/// Time at which to begin warming, from the time at which it is to be done.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct ScheduleDocument {
+    /// Time at which warming is to be done.
     ready_by: Timestamp,
+    /// Time at which warming has to begin.
     begin_at: Timestamp,
-    /// True if the moment to begin is over.
+    /// True if the time to begin is over.
     late: bool,
 }
 
@@ -82,10 +84,15 @@ pub(crate) struct ScheduleDocument {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct PlanDocument {
+    /// Mode of the command: `plan`.
     mode: &'static str,
+    /// Bytes to read.
     size_bytes: Bytes,
+    /// Rate in bytes a second.
     bytes_per_s: Bytes,
+    /// Duration in seconds.
     seconds: f64,
+    /// Time at which to begin warming; null without `--ready-by`.
     schedule: Option<ScheduleDocument>,
 }
 

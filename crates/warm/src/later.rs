@@ -80,7 +80,7 @@ pub(crate) struct FinalPlanReceiver {
 }
 
 impl FinalPlanReceiver {
-    /// The plan that comes this way.
+    /// Receiver of the plan that comes this way.
     pub(crate) fn new(plans: Receiver<Plan>) -> FinalPlanReceiver {
         FinalPlanReceiver {
             plans: Some(plans),
@@ -89,8 +89,7 @@ impl FinalPlanReceiver {
         }
     }
 
-    /// The plan that comes this way, which names nothing that is not known already: only its order is
-    /// another one.
+    /// Receiver of a plan that names nothing that is not known already: only its order is another one.
     pub(crate) fn of_order(plans: Receiver<Plan>) -> FinalPlanReceiver {
         FinalPlanReceiver {
             may_add: false,
@@ -108,7 +107,7 @@ impl FinalPlanReceiver {
         self.plans.is_some()
     }
 
-    /// Something was requested.
+    /// Notes a range that was requested.
     pub(crate) fn asks(&mut self, range: std::ops::Range<u64>) {
         if self.is_open() {
             self.requested.insert(range);

@@ -4,7 +4,7 @@
 //! - `plan`: what is read, in which order; from `files`, `space` and `blocks`;
 //! - `reading`: the requests, one after the other, over `reader::Work`, `reader::Meter` and `pace`;
 //! - `later`: what is found out while the first blocks are read already;
-//! - `one`: one volume from its plan to what came of it; `start` and `checkpoint`: whether it goes on where an
+//! - `one`: one volume from its plan to its result; `start` and `checkpoint`: whether it goes on where an
 //!   earlier start ended;
 //! - `check` and `forecast`: how much is cold, and how long warming takes;
 //! - `caps`: what held the rate where it was; `report`: the answer.

@@ -1,11 +1,11 @@
-//! The limit that all devices share.
+//! Limit of the rate that all devices share.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
 use record::{Bytes, Nanos};
 
-/// After a pause so much time is made up for at once.
+/// The most time to make up for after a pause.
 const SLACK: Nanos = Nanos(50_000_000);
 
 /// A rate that all devices keep to together. Each takes its place in one line behind what all have asked
@@ -15,12 +15,12 @@ pub(crate) struct SharedRateLimit {
     bytes_per_s: Option<Bytes>,
     /// Origin of its times.
     epoch: Instant,
-    /// When what was requested so far will have had its time, in nanoseconds since then.
+    /// Time at which the requests so far are paid for by the rate, in nanoseconds since the origin.
     not_before: AtomicU64,
 }
 
 impl SharedRateLimit {
-    /// So many bytes a second; `None` for no limit.
+    /// A limit of so many bytes a second; `None` for no limit.
     pub(crate) fn new(bytes_per_s: Option<Bytes>) -> SharedRateLimit {
         SharedRateLimit {
             bytes_per_s: bytes_per_s.filter(|rate| rate.0 > 0),

@@ -1,4 +1,4 @@
-//! The warming of one volume, from its plan to what came of it.
+//! The warming of one volume, from its plan to its result.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
@@ -35,13 +35,13 @@ pub(crate) struct Task {
     pub volume: Volume,
     /// Space to be read.
     pub wanted: WantedSpace,
-    /// Where that stands.
+    /// State from which the warming starts.
     pub started: StartedVolume,
 }
 
 /// State that all volumes share.
 pub(crate) struct Shared<'a> {
-    /// Where the kernel's files are.
+    /// Root of the kernel's files.
     pub root: &'a Root,
     /// The host's devices.
     pub devices: &'a Devices,
@@ -64,7 +64,7 @@ pub(crate) struct Shared<'a> {
 pub(crate) enum WarmingEnd {
     /// All that was to be read was requested.
     Done,
-    /// By a signal.
+    /// A signal ended it.
     Interrupted,
     /// The device went away.
     Gone,
@@ -77,7 +77,7 @@ pub(crate) enum WarmingEnd {
 pub(crate) struct WarmResult {
     /// The path by which it was named.
     pub device: String,
-    /// By what the ledger knows it.
+    /// Key of the volume in the ledger.
     pub key: String,
     /// Its size at the start.
     pub size: Bytes,
@@ -105,8 +105,8 @@ pub(crate) struct WarmResult {
     pub others_share: Option<f64>,
     /// Result of the foreground; `None` where there was none.
     pub foreground: Option<ForegroundReport>,
-    /// For how long more was requested than the volume or the instance allows, by AWS's own count;
-    /// `None` where nobody counts that.
+    /// Time for which demand exceeded what the volume or the instance allows, by EBS's own statistics; `None`
+    /// where there are none.
     pub exceeded: Option<ExceededLimits>,
     /// Ranges that could not be read.
     pub unreadable: Ranges,
@@ -114,7 +114,7 @@ pub(crate) struct WarmResult {
     pub left: Bytes,
     /// Bytes that were left out by choice.
     pub left_out: Bytes,
-    /// For how long the ledger knows how far it is.
+    /// Time for which the warming can be resumed.
     pub resumes: Resumable,
     /// End of the warming.
     pub ending: WarmingEnd,

@@ -27,8 +27,8 @@ pub(crate) enum IoPolicy {
 }
 
 impl IoPolicy {
-    /// With the targets that were given, if any. Of volumes that are parts of one disk each would take the others'
-    /// reads for foreground.
+    /// Policy for the targets that were given, if any. Volumes that are parts of one disk would each take the
+    /// others' reads for foreground.
     pub(crate) fn of(targets: Option<Targets>, are_parts: bool) -> IoPolicy {
         match targets {
             Some(targets) => IoPolicy::Target(targets),
@@ -51,9 +51,9 @@ pub(crate) struct Pace<'a> {
     /// Blocks in flight.
     in_flight: usize,
     in_flight_bytes: u64,
-    /// By so much the limit's clock is ahead.
+    /// Time by which the limit's clock is ahead.
     ahead: Nanos,
-    /// Its place in the line of all devices that keep to the limit.
+    /// Time at which this device may issue its next request by the limit that all devices share.
     own_place: Nanos,
     limiter: RateLimiter,
     interval: Interval,
@@ -88,7 +88,7 @@ pub(crate) struct KernelBytes {
     pub commits: bool,
 }
 
-/// All that went through the device, and the own part of it.
+/// Bytes that went through the device, and the own part of them.
 #[derive(Clone, Copy, Debug, Default)]
 struct Traffic {
     own: u64,
@@ -96,7 +96,7 @@ struct Traffic {
 }
 
 impl<'a> Pace<'a> {
-    /// With a limit, and what the foreground may expect.
+    /// Pace under a limit and a policy towards the foreground.
     pub(crate) fn new(limit: &'a SharedRateLimit, policy: IoPolicy) -> Pace<'a> {
         let targets = match policy {
             IoPolicy::Target(targets) => Some(targets),
@@ -121,7 +121,7 @@ impl<'a> Pace<'a> {
         }
     }
 
-    /// With a limit, and no other bound.
+    /// Pace under a limit, with no bound on the requests in flight.
     #[cfg(test)]
     pub(crate) fn unbound(limit: &'a SharedRateLimit) -> Pace<'a> {
         Pace {
@@ -179,7 +179,7 @@ impl<'a> Pace<'a> {
         self.probing.is_none() && self.controller().is_some_and(Controller::probes)
     }
 
-    /// A block of so many bytes is issued.
+    /// Notes a block of so many bytes that is issued.
     pub(crate) fn note_issued(&mut self, now: Nanos, bytes: Bytes) {
         self.in_flight += 1;
         self.in_flight_bytes += bytes.0;
@@ -223,7 +223,7 @@ impl<'a> Pace<'a> {
         self.probes > 0
     }
 
-    /// A probe came back.
+    /// Notes a probe that came back.
     pub(crate) fn note_probe(&mut self, now: Nanos, bytes: Bytes, latency: Nanos) {
         self.probing = None;
         self.traffic.own += bytes.0;
@@ -241,8 +241,8 @@ impl<'a> Pace<'a> {
         }
     }
 
-    /// A block came back, of so many bytes: as many as were requested, also where they could not be read, which have no
-    /// latency. The kernel counts those too.
+    /// Notes a block of so many bytes that came back: as many as were requested, also where they could not be
+    /// read, which have no latency. The kernel counts those too.
     pub(crate) fn note_completed(&mut self, bytes: Bytes, latency: Option<Nanos>) {
         self.interval
             .least

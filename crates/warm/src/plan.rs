@@ -1,9 +1,9 @@
-//! In which order the blocks of a volume are read.
+//! Order in which the blocks of a volume are read.
 
 use record::{Bytes, Ranges};
 use serde::{Deserialize, Serialize};
 
-/// One of the sets that are warmed one after the other.
+/// A set of blocks; the sets are warmed one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Stage {
@@ -11,8 +11,8 @@ pub(crate) enum Stage {
     First,
     /// Other space that the file systems use.
     Used,
-    /// All that is left, free space too: a database will write and read it again later, and it
-    /// comes from the snapshot as everything else does.
+    /// All other space, free space too: a database will write and read it again later, and it comes from the
+    /// snapshot as everything else does.
     Rest,
 }
 
@@ -43,9 +43,9 @@ pub(crate) struct KnownSpace {
 pub(crate) enum Extent {
     /// Only what is named.
     First,
-    /// And what is used.
+    /// What is named, and what is used.
     Used,
-    /// All.
+    /// The whole volume.
     All,
 }
 
@@ -99,7 +99,7 @@ impl Plan {
         plan
     }
 
-    /// All that is to be read.
+    /// Ranges of all sets together.
     pub(crate) fn all(&self) -> Ranges {
         let stages = self.stages.iter();
         stages.fold(Ranges::new(), |all, (_, ranges)| all.union(ranges))

@@ -1,4 +1,4 @@
-//! Membership of a volume among those that are read at once.
+//! Guard that ends a volume's turn among those that are read at once.
 
 use super::turns::Turns;
 
@@ -10,7 +10,7 @@ pub(crate) struct TurnGuard<'a> {
 }
 
 impl<'a> TurnGuard<'a> {
-    /// Of the volume of this number, which the turns count already.
+    /// Guard of the volume of this number, which the turns count already.
     pub(crate) fn new(turns: &'a Turns, number: usize) -> TurnGuard<'a> {
         TurnGuard { turns, number }
     }

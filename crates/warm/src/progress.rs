@@ -1,4 +1,4 @@
-//! The line of a volume.
+//! Progress line of a volume.
 
 use job::{Progress, ProgressLine, ProgressLines};
 use record::Bytes;
@@ -34,7 +34,7 @@ impl VolumeLine {
         self.line.show(move || progress);
     }
 
-    /// The work is over; the line goes.
+    /// Removes the line at the end of the work.
     pub(crate) fn end(self) {
         self.line.end();
     }

@@ -2,7 +2,7 @@
 //! of them.
 //!
 //! - `doubt`: whether a device that fails everything answers at all;
-//! - `outcome`: what came of it;
+//! - `outcome`: the result;
 //! - `probes`: the probes of foreground latency;
 //! - `together`: what it gives beside other volumes.
 
@@ -31,7 +31,7 @@ use together::{CombinedRate, POLL_EVERY};
 pub(crate) const LEAST_DEPTH: usize = 4;
 /// See [`LEAST_DEPTH`].
 pub(crate) const MOST_DEPTH: usize = 128;
-/// With so many it begins: enough for a cold volume of 3,000 IOPS and 125 MiB/s. In simulation 16 took 0.6 to
+/// Requests in flight at the start: enough for a cold volume of 3,000 IOPS and 125 MiB/s. In simulation 16 took 0.6 to
 /// 2.5 % longer there, and no less on larger ones (`table_of_depths` in `study`).
 const START_DEPTH: usize = 32;
 /// The mark of a piece of a block that failed.
@@ -43,7 +43,7 @@ const BLOCK: u64 = 0;
 
 /// Facts about the device from elsewhere, while it is read.
 pub(crate) trait DeviceObserver {
-    /// Its size now; `None` when it is gone.
+    /// Present size of the device; `None` when it is gone.
     fn size(&self) -> Option<Bytes>;
     /// The kernel's counts since the last call.
     fn counted(&mut self) -> Option<KernelBytes>;
@@ -60,7 +60,7 @@ pub(crate) struct ReadingProgress<'a> {
     pub unreadable: &'a Ranges,
     /// The set that is being read.
     pub stage: Option<Stage>,
-    /// Bytes a second, of late.
+    /// Recent rate, in bytes a second.
     pub rate: Option<f64>,
     /// The share of what was read just now that was cold, where that is known.
     pub cold: Option<f64>,
@@ -75,11 +75,11 @@ pub(crate) struct ReadingProgress<'a> {
 /// Reason why no more is requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EndOfReading {
-    /// All was requested.
+    /// Everything was requested.
     All,
     /// The device is gone.
     Gone,
-    /// It is there, and answers nothing any more.
+    /// The device is listed, and answers nothing any more.
     Silent,
 }
 
@@ -99,9 +99,9 @@ pub(crate) struct Reading<'a> {
     stream: ReadClassifier,
     watch: &'a mut dyn DeviceObserver,
     turns: &'a Turns,
-    /// Its number among the volumes.
+    /// Number of this volume among all.
     number: usize,
-    /// When its turn alone began, and what it gave then, in bytes a second.
+    /// Start of its turn alone, and its rate then, in bytes a second.
     turn_began: Option<Nanos>,
     alone: Option<f64>,
     /// Rate while all volumes were read together.
@@ -280,8 +280,8 @@ impl<'a> Reading<'a> {
         Some(asks.unwrap_or(nap(now)))
     }
 
-    /// A page by which it is found out came back. What failed since the device answered last is not bad,
-    /// if it answers nothing at all.
+    /// Notes the answer to a page by which it is found out whether the device answers. What failed since its last
+    /// answer is not bad, if it answers nothing at all.
     fn has_answered(&mut self, is_good: bool) {
         self.doubt.note_completed(is_good);
         if self.doubt.is_silent() {

@@ -8,7 +8,7 @@ use super::one::{WarmResult, WarmingEnd};
 use ui::table::{Column, layout, wrap};
 use ui::units::{rate, span};
 
-/// So many extents are listed as text; JSON has all.
+/// Number of extents that are listed as text; JSON has all.
 const MOST_LISTED: usize = 20;
 
 const COLUMNS: [Column; 8] = [
@@ -149,6 +149,7 @@ pub(crate) fn document(warmed: &[WarmResult], shared: &[Finding]) -> String {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct Document<'a> {
+    /// Result of each volume.
     volumes: Vec<VolumeDocument<'a>>,
     /// Findings about all volumes together.
     findings: Vec<FindingDocument>,
@@ -158,33 +159,48 @@ pub(crate) struct Document<'a> {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct VolumeDocument<'a> {
+    /// Path of the device, as it was named.
     device: &'a str,
-    /// The identity by which the ledger knows it.
+    /// Identity by which the ledger knows the volume.
     key: &'a str,
+    /// Size of the volume.
     size_bytes: Bytes,
     /// Size of the blocks that are fetched as one.
     block_bytes: Bytes,
+    /// Sets of bytes that were to be read, in their order.
     sets: Vec<SetDocument>,
-    /// Bytes that were read by earlier starts.
+    /// Bytes that earlier starts read.
     before_bytes: Bytes,
+    /// Bytes that this start read.
     read_bytes: Bytes,
+    /// Bytes that are still to be read.
     left_bytes: Bytes,
     /// Bytes that stay cold by choice.
     left_out_bytes: Bytes,
+    /// Duration of this start, in seconds.
     seconds: f64,
+    /// Mean rate of this start, in bytes a second; null where nothing was read.
     bytes_per_s: Option<f64>,
-    /// Share of what was read that was cold, from 0 to 1.
+    /// Share of the bytes read that was cold, from 0 to 1; null where that is not known.
     cold_share: Option<f64>,
-    /// Share of the disk's bytes that others moved.
+    /// Share of other programs in the bytes that went through the disk meanwhile, from 0 to 1; null where that is
+    /// not counted.
     others_share: Option<f64>,
+    /// Latency of the foreground without and beside the warming; null where there was none.
     foreground: Option<reader::ForegroundReport>,
+    /// Time in seconds for which demand exceeded what EBS grants; null where the device has no EBS statistics.
     exceeded_s: Option<ExceededDocument>,
-    /// Number of requests in flight that was found best.
+    /// Number of requests in flight that was found best; null where it was not found.
     in_flight: Option<usize>,
+    /// Rate in bytes a second that more requests in flight do not raise; null where it was not found.
     plateau_bytes_per_s: Option<f64>,
+    /// Extents that could not be read.
     unreadable: Vec<ExtentDocument>,
+    /// End of the warming: `done`, `interrupted`, `gone` or `failed`.
     ended: &'static str,
+    /// True if the same command continues from here.
     resumable: bool,
+    /// Findings about the volume.
     findings: Vec<FindingDocument>,
 }
 
@@ -192,32 +208,46 @@ struct VolumeDocument<'a> {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct SetDocument {
+    /// `first` for the data that `--first` names, `used` for other space that file systems use, `rest` for the
+    /// other bytes.
     set: &'static str,
+    /// Bytes of the set.
     bytes: Bytes,
 }
 
-/// Time in seconds for which demand exceeded what EBS grants, by its own statistics.
+/// Time in seconds for which demand exceeded what EBS grants, by EBS's own statistics.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct ExceededDocument {
+    /// The volume's IOPS.
     volume_iops: f64,
+    /// The volume's throughput.
     volume_bytes: f64,
+    /// The instance's IOPS to its volumes.
     instance_iops: f64,
+    /// The instance's throughput to its volumes.
     instance_bytes: f64,
 }
 
+/// A contiguous range of bytes.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct ExtentDocument {
+    /// Offset of its first byte.
     offset_bytes: u64,
+    /// Length in bytes.
     length_bytes: u64,
 }
 
+/// A finding.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct FindingDocument {
+    /// Code of the finding, which stays the same over versions.
     code: &'static str,
+    /// Severity of the finding.
     severity: Severity,
+    /// Sentences for people.
     text: String,
 }
 

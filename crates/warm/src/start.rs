@@ -155,7 +155,7 @@ fn take_over(
     fresh.starts = before.starts.saturating_add(1);
 }
 
-/// When a warming was begun.
+/// Start of a warming, to the minute in UTC.
 fn day(work: &Checkpoint) -> String {
     work.began.strftime("%Y-%m-%d %H:%M UTC").to_string()
 }
@@ -163,13 +163,13 @@ fn day(work: &Checkpoint) -> String {
 /// Reason why the record of a volume in the ledger need not be true of this one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RecordDoubt {
-    /// It was read to its end, and may be restored anew.
+    /// The volume was read to its end, and may be restored anew.
     Whole,
     /// An earlier warming had ended as requested, and the volume may be restored anew.
     Ended,
-    /// It is another attachment.
+    /// The volume is attached anew.
     Attached,
-    /// It has another size.
+    /// The volume has another size.
     Size,
 }
 

@@ -1,6 +1,5 @@
-//! Several volumes at once: each alone for a moment, then all together. What they give alone is what a
-//! limit that they share is seen by. What is named to come first waits for no turn: turns begin when it
-//! is warm on all of them.
+//! Turns of several volumes: each is read alone for a moment, then all together. A lower rate together than alone shows
+//! a limit that they share. What `--first` names waits for no turn: turns begin when it is warm on all of them.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -8,7 +7,7 @@ use record::Nanos;
 
 /// A turn alone ends when it is known what the volume gives, or after this long.
 const LONGEST_TURN: Nanos = Nanos(10_000_000_000);
-/// All turns together take no longer.
+/// The most time for all turns together.
 const ALL_TURNS: Nanos = Nanos(30_000_000_000);
 
 /// Permission of a volume now.
@@ -22,7 +21,7 @@ pub(crate) enum Turn {
     Wait,
 }
 
-/// Whose turn it is.
+/// Turns of the volumes.
 #[derive(Debug)]
 pub(crate) struct Turns {
     state: Mutex<State>,
@@ -30,16 +29,16 @@ pub(crate) struct Turns {
 
 #[derive(Debug)]
 struct State {
-    /// Whose turn it is; the number of volumes when each has had its own.
+    /// Volume whose turn it is; the number of volumes when each has had its own.
     now: usize,
-    /// Which are done.
+    /// True for each volume that is done.
     gone: Vec<bool>,
-    /// Which still read what comes first.
+    /// True for each volume that still reads what `--first` names.
     hurried: Vec<bool>,
 }
 
 impl Turns {
-    /// For so many volumes, with a turn for each if there are several and if that is wanted.
+    /// Turns of so many volumes, one each if there are several and `alone_first` is set.
     pub(crate) fn new(volumes: usize, alone_first: bool) -> Turns {
         let takes_turns = alone_first && volumes > 1;
         Turns {
@@ -80,7 +79,7 @@ impl Turns {
         LONGEST_TURN.min(Nanos(ALL_TURNS.0 / volumes))
     }
 
-    /// A volume has had its turn.
+    /// Ends the turn of a volume.
     pub(crate) fn pass(&self, volume: usize) {
         let mut state = self.state();
         if state.now == volume {
@@ -89,7 +88,7 @@ impl Turns {
         }
     }
 
-    /// A volume is done for good.
+    /// Notes that a volume is done for good.
     pub(crate) fn note_finished(&self, volume: usize) {
         let mut state = self.state();
         if let Some(gone) = state.gone.get_mut(volume) {

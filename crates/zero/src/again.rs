@@ -1,4 +1,4 @@
-//! The command that goes on, as the user is told to type it.
+//! Command that continues a zeroing, for the user to type.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
@@ -13,14 +13,14 @@ use linux::volume_id::name_disk;
 pub(crate) struct RerunState<'a> {
     /// The kernel's files, by which a volume's id is the path of its disk.
     pub root: &'a Root,
-    /// Those that carry a stamp and no signature. What they carried need not be named any more, and
-    /// is not: after a reboot the path may lead to another disk that carries it.
+    /// Disks that carry a stamp and no signature. Their former content need not be named any more, and is not:
+    /// after a reboot the path may lead to another disk that carries it.
     pub erased: Vec<&'a Path>,
-    /// Those that are done, and would be begun anew.
+    /// Disks that are done, and would be begun anew.
     pub done: Vec<&'a Path>,
 }
 
-/// The command of these words with which the disks are gone on with, quoted for a shell.
+/// Command line that continues with the disks, from these words, quoted for a shell.
 pub(crate) fn again(words: impl IntoIterator<Item = OsString>, settled: &RerunState<'_>) -> String {
     let mut words = words.into_iter();
     let program = words.next().unwrap_or_default();

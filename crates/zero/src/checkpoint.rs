@@ -61,7 +61,7 @@ pub(crate) struct Disk {
     /// Stamp in its first block until it is done, by which it is known again, whatever its name and serial
     /// number are then.
     pub stamp: String,
-    /// As the user named it.
+    /// Path as the user named it.
     pub path: PathBuf,
     /// The kernel's name for it.
     pub name: String,

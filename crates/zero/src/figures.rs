@@ -157,12 +157,12 @@ pub(crate) struct SlowDisk {
     pub disk: usize,
     /// The one in the middle of its siblings.
     pub than: usize,
-    /// Its throughput over that one's.
+    /// Throughput of the disk divided by that of the other.
     pub ratio: RatioInterval,
 }
 
 impl SlowDisk {
-    /// Its sentence.
+    /// The finding about the disk, as a sentence.
     pub(crate) fn sentence(&self, disks: &[ZeroedDisk]) -> String {
         let shown = |at: usize| disks.get(at).map_or_else(String::new, ZeroedDisk::shown);
         format!(

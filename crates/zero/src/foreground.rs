@@ -17,7 +17,7 @@ use study::pace::{Allowed, IoCounts};
 use super::place::{ClaimedDisk, whole};
 use super::state::lock;
 
-/// The controller is asked so often.
+/// Interval at which the controller is asked.
 const POLL: Duration = Duration::from_millis(40);
 /// Time to wait while nothing is allowed.
 const NAP: Nanos = Nanos(10_000_000);
@@ -40,7 +40,7 @@ pub(crate) struct Throttle {
 }
 
 impl Throttle {
-    /// Nothing may be written yet.
+    /// A throttle that allows no writes yet.
     pub(crate) fn new() -> Throttle {
         Throttle {
             allowed: Mutex::new(Allowed::Nothing),
@@ -77,13 +77,13 @@ impl Throttle {
         lock(&self.live).clone()
     }
 
-    /// A write is issued.
+    /// Notes a write that is issued.
     pub(crate) fn issued(&self, bytes: Bytes) {
         self.in_flight.fetch_add(bytes.0, Relaxed);
     }
 
-    /// A write has completed after so long, or failed and has no latency: the kernel counts both, and what a device
-    /// zeroes by itself as well.
+    /// Notes a write that has completed after so long, or failed and has no latency: the kernel counts both, and
+    /// what a device zeroes by itself as well.
     pub(crate) fn done(&self, bytes: Bytes, latency: Option<Nanos>) {
         self.least.note(bytes, reader::BESIDE, latency);
         self.written.fetch_add(bytes.0, Relaxed);
@@ -91,7 +91,7 @@ impl Throttle {
         self.in_flight.fetch_sub(bytes.0, Release);
     }
 
-    /// The ledger is being written.
+    /// Notes that the ledger is being written.
     pub(crate) fn commits(&self) {
         self.commits.store(true, Relaxed);
     }
@@ -113,8 +113,9 @@ pub(crate) struct ForegroundWatch {
 }
 
 impl ForegroundWatch {
-    /// Of the whole disk on which it lies; `None` where the kernel does not count, or it cannot be probed. All EBS
-    /// volumes of an instance share its limit, so that those which are not among the `zeroed` are watched too.
+    /// Watches the whole disk on which a disk lies; `None` where the kernel does not count, or it cannot be
+    /// probed. All EBS volumes of an instance share its limit, so that those which are not among the `zeroed` are
+    /// watched too.
     pub(crate) fn of(
         number: usize,
         zeroed: &[ClaimedDisk],

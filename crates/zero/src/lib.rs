@@ -164,7 +164,7 @@ fn command(ready: &PreparedZeroing, done: &[&Path], root: &Root) -> String {
     again(std::env::args_os(), &settled)
 }
 
-/// Zeros all disks, each on its own thread, and keeps where they stand. What came of each.
+/// Zeros all disks, each on its own thread, and stores their progress. Returns the result of each.
 fn all(
     ready: &mut PreparedZeroing,
     args: &ZeroArgs,
@@ -265,7 +265,7 @@ fn all(
     (ended, foreground)
 }
 
-/// Takes what has become durable. Whether there was any.
+/// Takes what has become durable; true if there was any.
 fn take(shared: &[DiskState], disks: &mut [Disk]) -> bool {
     let mut any = false;
     for (shared, disk) in shared.iter().zip(disks) {

@@ -10,7 +10,8 @@ use study::pace::Allowed;
 use super::foreground::Throttle;
 use super::state::POLL;
 
-/// Without a foreground so much is made up for after a delay: the limit is reached also on a host that hesitates.
+/// The most time to make up for after a delay, without a foreground: the limit is reached also on a host that
+/// hesitates.
 const MADE_UP: Nanos = Nanos(100_000_000);
 
 /// Keeps to so many bytes a second.
@@ -22,7 +23,7 @@ pub(crate) struct Limiter<'a> {
 }
 
 impl<'a> Limiter<'a> {
-    /// Without a limit and a throttle it never holds anything up.
+    /// Limits the rate to `per_second` and what the throttle allows; without both it never delays anything.
     pub(crate) fn new(per_second: Option<Bytes>, throttle: Option<&'a Throttle>) -> Limiter<'a> {
         Limiter {
             per_second,

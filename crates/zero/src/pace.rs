@@ -6,7 +6,7 @@ use study::interval::{Interval, mean_interval};
 
 /// Length of a slice at first.
 const SLICE: Nanos = Nanos(100_000_000);
-/// With so many slices, each two become one of twice the length. Even, so that none is left over.
+/// Number of slices at which each two become one of twice the length. Even, so that none is left over.
 const MOST: usize = 1024;
 
 /// Bytes in slices of time. Pauses between a kill and the next start are not in it.
@@ -17,14 +17,14 @@ pub(crate) struct Pace {
     slice: Nanos,
     /// Bytes that were done in each slice.
     slices: Vec<u64>,
-    /// All bytes that were done, those in no slice too.
+    /// All bytes that were done, also those in no slice.
     bytes: Bytes,
-    /// Its time.
+    /// Time that zeroing took.
     took: Nanos,
 }
 
 impl Pace {
-    /// Nothing is done yet.
+    /// A pace of which nothing is done yet.
     pub(crate) fn new() -> Pace {
         Pace {
             slice: SLICE,

@@ -56,7 +56,7 @@ impl ClaimedDisk {
         })
     }
 
-    /// Its size.
+    /// Size of the disk when it was claimed.
     pub(crate) fn size(&self) -> Bytes {
         self.claim.size
     }
@@ -74,7 +74,7 @@ impl ClaimedDisk {
         plan_binding::content_names(&self.claim.content)
     }
 
-    /// Its size now, as a clause, where that has changed since it was claimed.
+    /// Present size of the disk, as a clause, where it has changed since the disk was claimed.
     pub(crate) fn resized(&self) -> Option<String> {
         // A device has its size where a file ends; `st_size` of it is zero.
         let now = match (&self.claim.file).seek(io::SeekFrom::End(0)) {

@@ -1,4 +1,4 @@
-//! The line of a disk.
+//! Progress line of a disk.
 
 use std::time::Instant;
 
@@ -38,7 +38,7 @@ impl DiskLine {
         });
     }
 
-    /// The work is over; the line goes.
+    /// Removes the line at the end of the work.
     pub(crate) fn end(self) {
         self.line.end();
     }

@@ -109,8 +109,9 @@ pub(crate) fn document(disks: &[ZeroedDisk]) -> String {
 pub(crate) struct Document<'a> {
     /// True if all disks are zero, as far as is known.
     well: bool,
+    /// Result of each disk.
     disks: Vec<DiskDocument<'a, FoundDocument<'a>>>,
-    /// Sentences for people.
+    /// Notes for people, in sentences.
     notes: Vec<String>,
 }
 
@@ -118,7 +119,9 @@ pub(crate) struct Document<'a> {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct RehearsalDocument<'a> {
+    /// True: nothing was written.
     dry_run: bool,
+    /// Plan for each disk.
     disks: Vec<DiskDocument<'a, PlanDocument<'a>>>,
 }
 
@@ -126,12 +129,17 @@ pub(crate) struct RehearsalDocument<'a> {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct DiskDocument<'a, T> {
+    /// Path of the disk, as it was named.
     path: &'a Path,
-    /// The kernel's name.
+    /// Kernel name of the disk, such as `nvme1n1`.
     device: &'a str,
+    /// Model; null where it is not known.
     model: Option<&'a str>,
+    /// Serial number or volume id; null where it is not known.
     serial: Option<&'a str>,
+    /// Size of the disk.
     size_bytes: Bytes,
+    /// Method of zeroing: `writes`, `discard` or `write-zeroes`.
     method: &'static str,
     /// Number of starts, this one included.
     starts: u32,
@@ -143,6 +151,7 @@ struct DiskDocument<'a, T> {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct PlanDocument<'a> {
+    /// Bytes that are still to be zeroed.
     left_bytes: Bytes,
     /// Content, in the words of `--destroy`.
     content: &'a [String],
@@ -154,59 +163,81 @@ struct PlanDocument<'a> {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct FoundDocument<'a> {
+    /// Time spent zeroing, over all starts, in seconds.
     seconds: f64,
+    /// Rate of zeroing.
     bytes_per_s: RateDocument,
-    /// Latency of writes; `null` where nothing was written.
+    /// Latency of writes; null where nothing was written.
     latency: Option<LatencyDocument>,
+    /// Time of a first write compared with a second one to the same place; null where that was not measured.
     first_write: Option<PenaltyDocument>,
-    /// Rate of the others over its own, where it is slower beyond doubt.
+    /// Rate of the other disks divided by this disk's; null where the disk is not significantly slower.
     slower_than_siblings: Option<RatioDocument>,
+    /// Ranges that could not be written.
     not_written: Vec<PlaceDocument>,
+    /// The kernel's first error; null where all was written.
     why_not_written: Option<&'a str>,
+    /// Result of reading a sample back.
     read_back: BackDocument,
+    /// Latency of the foreground without and beside the zeroing; null where there was none.
     foreground: Option<&'a reader::ForegroundReport>,
+    /// True if the disk is zero, as far as is known.
     well: bool,
 }
 
-/// Bytes a second, with the bounds of a 95 % interval.
+/// A rate in bytes a second, with its 95 % interval.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct RateDocument {
+    /// The mean.
     mean: f64,
+    /// Lower bound; null where too little is known.
     low: Option<f64>,
+    /// Upper bound; null where too little is known.
     high: Option<f64>,
 }
 
+/// Latency of requests, in nanoseconds.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct LatencyDocument {
+    /// The median.
     p50_ns: u64,
+    /// The 99th percentile.
     p99_ns: u64,
+    /// The longest.
     max_ns: u64,
 }
 
-/// Time of a first write over that of a second one to the same place.
+/// Time of a first write compared with a second one to the same place.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct PenaltyDocument {
+    /// Number of places that were written twice.
     places: Option<usize>,
+    /// Time of the first write divided by that of the second.
     ratio: RatioDocument,
 }
 
-/// A ratio, with the bounds of a 95 % interval.
+/// A ratio, with its 95 % interval.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct RatioDocument {
+    /// The ratio.
     mean: f64,
+    /// Lower bound.
     low: f64,
+    /// Upper bound.
     high: f64,
 }
 
+/// A contiguous range of bytes.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct PlaceDocument {
-    /// Position in bytes.
+    /// Offset of its first byte.
     offset: u64,
+    /// Length in bytes.
     bytes: u64,
 }
 
@@ -214,8 +245,11 @@ struct PlaceDocument {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct BackDocument {
+    /// Number of places that were read back.
     places: usize,
+    /// Places that are not zero.
     not_zero: Vec<PlaceDocument>,
+    /// Places that could not be read.
     unreadable: Vec<PlaceDocument>,
 }
 

@@ -21,9 +21,9 @@ use super::place::{ClaimedDisk, whole};
 pub(crate) const PLACE: Bytes = Bytes::MIB;
 /// Size of a random place that is read back, and of a request.
 const READ: Bytes = reader::BESIDE;
-/// Number of places that are looked at, on a disk that has them.
+/// Number of places that are examined, on a disk that has them.
 const MOST: u64 = 64;
-/// One place in so many is looked at, at most.
+/// Number of places of a disk for each one that is examined, at least.
 const SHARE: u64 = 4;
 /// Number of places that are written once, and then again, before the next have their turn. What changes on
 /// the disk or beside it while the sample is taken meets both passes alike.

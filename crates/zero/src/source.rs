@@ -14,13 +14,12 @@ use super::place::ClaimedDisk;
 use super::sample::{PLACE, pieces};
 use super::state::{DiskState, lock};
 
-/// Enough in flight to keep a cloud disk at its throughput with requests of a mebibyte.
+/// Requests in flight: enough to keep a cloud disk at its throughput with requests of a mebibyte.
 pub(crate) const DEPTH: u32 = 8;
-/// Beside a foreground: the next waits while one is written. With eight, the foreground's p99.9 was 2.6 times its value
-/// alone in simulation instead of 1.5, and the work took longer.
+/// Requests in flight beside a foreground: the next waits while one is written. With eight, the foreground's p99.9 was
+/// 2.6 times its value alone in simulation instead of 1.5, and the work took longer.
 const DEPTH_BESIDE: u32 = 2;
-/// After so many failures in a row, and then after twice as many, it is looked whether the disk is
-/// there at all.
+/// Failures in a row after which the disk's presence is checked, again after twice as many, and so on.
 const DOUBT: u32 = 16;
 
 /// Writes zeros over a set of bytes, in rising order.
@@ -38,7 +37,7 @@ pub(crate) struct ZeroStream<'a> {
 }
 
 impl<'a> ZeroStream<'a> {
-    /// All of `todo`, in pieces of `largest`.
+    /// Writes over all of `todo`, in pieces of `largest`.
     pub(crate) fn new(
         place: &'a ClaimedDisk,
         shared: &'a DiskState,
@@ -90,13 +89,13 @@ impl Default for PresenceDoubt {
 }
 
 impl PresenceDoubt {
-    /// A request went well.
+    /// Notes a request that succeeded.
     pub(crate) fn note_success(&mut self) {
         *self = PresenceDoubt::default();
     }
 
-    /// A request failed. Where it stands among the failed ones is noted; gives why there is no
-    /// point in going on, if there is none.
+    /// Notes a request that failed, and its range among the failed ones. Gives the reason why there is no point in
+    /// going on, if there is one.
     pub(crate) fn failed(
         &mut self,
         place: &ClaimedDisk,
@@ -211,7 +210,7 @@ pub(crate) struct DoubleWrites<'a> {
 }
 
 impl<'a> DoubleWrites<'a> {
-    /// For these places.
+    /// Writes these places twice.
     pub(crate) fn new(places: Vec<Range<u64>>, limiter: Limiter<'a>) -> DoubleWrites<'a> {
         let size = limiter.request_size(PLACE);
         let both = places.iter().chain(&places);

@@ -251,7 +251,7 @@ fn stamps(earlier: &[StoredWork<Checkpoint>]) -> Vec<String> {
 /// A disk of this command, and what is over with it.
 struct FoundDisk {
     disk: Disk,
-    /// The stamps of earlier zeroings that nobody goes on with any more.
+    /// Stamps of earlier zeroings that are not continued any more.
     over: Vec<String>,
 }
 

@@ -21,7 +21,7 @@ pub(crate) fn lock<T>(state: &Mutex<T>) -> MutexGuard<'_, T> {
 /// Reason for which a disk was not zeroed to its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum IncompleteReason {
-    /// There was a signal.
+    /// A signal came.
     Signal,
     /// The disk is not to be worked with any more; a clause says why.
     Gone(String),
@@ -29,7 +29,7 @@ pub(crate) enum IncompleteReason {
 
 /// State of a disk, for all who want to know.
 pub(crate) struct DiskState {
-    /// This moment.
+    /// State at this moment.
     pub now: Mutex<Disk>,
     /// State that would be left after a power cut.
     durable: Mutex<DurableSnapshot>,
@@ -46,12 +46,12 @@ pub(crate) struct DiskState {
 /// A snapshot that is on the disk.
 struct DurableSnapshot {
     disk: Disk,
-    /// True if nobody has taken it yet.
+    /// True if it was not taken yet.
     is_new: bool,
 }
 
 impl DiskState {
-    /// For a disk that stands there, and would stand there after a power cut too.
+    /// State of a disk as it is now, and as it would be after a power cut.
     pub(crate) fn new(disk: Disk) -> DiskState {
         DiskState {
             now: Mutex::new(disk.clone()),

@@ -36,7 +36,7 @@ pub(crate) struct Work<'a> {
     pub shared: &'a DiskState,
     /// Maker of the requests.
     pub lister: &'a dyn ListEngine,
-    /// At most so many bytes a second.
+    /// The most bytes a second.
     pub limit: Option<Bytes>,
     /// Rate that the foreground leaves, where it is watched.
     pub throttle: Option<&'a Throttle>,
@@ -159,7 +159,7 @@ impl Work<'_> {
         }
     }
 
-    /// Has the device zero what is left.
+    /// Makes the device zero what is left.
     fn offload(&self, how: Offload) -> Result<(), IncompleteReason> {
         let began = Instant::now();
         let mut limiter = Limiter::new(self.limit, self.throttle);

@@ -23,15 +23,15 @@ pub(super) const POLL: Duration = Duration::from_millis(100);
 pub(super) struct BootSettings<'a> {
     /// Hardware of the machine, with a disk of its own if its power is cut.
     pub options: MachineOptions,
-    /// Its volumes.
+    /// Server of the volumes.
     pub server: &'a Server,
-    /// When the power is cut in each boot but the last, counted from the start of the command.
+    /// Time of the power cut in each boot but the last, counted from the start of the command.
     pub cuts: &'a [Nanos],
     /// The user wants the end.
     pub interrupt: &'a AtomicBool,
 }
 
-/// When the power is to be cut: where the user left room, at times that the seed chooses.
+/// Times of the power cuts: where the user left room, the seed chooses.
 pub(super) fn cut_times(wanted: &[CutTimes], seed: u64) -> Vec<Nanos> {
     // The volumes have the numbers from 0 on.
     let mut random = Random::of(seed, u64::MAX);

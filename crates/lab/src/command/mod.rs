@@ -107,12 +107,13 @@ fn serve(args: &LabServeArgs, context: &mut Context, interrupt: &AtomicBool) -> 
     Ok(CommandEnd::Done)
 }
 
-/// Body of the document of `lab --truth`.
+/// The document of `lab --truth`.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct TruthBody {
-    /// The program that wrote it, by which it may be replaced.
+    /// Name and version of the program that wrote the file; a file with it may be replaced.
     generator: String,
+    /// Counts of each volume.
     volumes: Vec<VolumeTruth>,
 }
 

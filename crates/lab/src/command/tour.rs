@@ -130,7 +130,7 @@ fn script(context: &Context) -> String {
     format!("export COLUMNS={columns} LC_ALL={locale}\nBOLD='{bold}' PLAIN='{plain}'\n{STEPS}")
 }
 
-/// Bold text is shown as such (no-color.org leaves it to programs whether `NO_COLOR` means that too).
+/// True if bold text is shown as such (no-color.org leaves it to programs whether `NO_COLOR` means that too).
 fn has_styles(context: &Context) -> bool {
     context.answers_a_person && std::env::var_os("NO_COLOR").is_none_or(|set| set.is_empty())
 }

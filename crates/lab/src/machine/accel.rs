@@ -25,7 +25,7 @@ pub enum Accel {
     /// KVM where a guest really runs on it, emulation otherwise.
     #[default]
     Auto,
-    /// KVM, whatever comes of it.
+    /// KVM, even where it may fail.
     Kvm,
     /// Emulation.
     Emulation,

@@ -3,9 +3,9 @@
 /// An architecture, under its names in Debian and QEMU.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Arch {
-    /// As Rust and the kernel name it.
+    /// Name by Rust and the kernel.
     pub name: &'static str,
-    /// As Debian names it.
+    /// Name by Debian.
     pub debian: &'static str,
     /// The emulator.
     pub qemu: &'static str,

@@ -14,11 +14,11 @@ const LINKS: u32 = 40;
 /// Needs of a program next to its libraries.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ProgramNeeds {
-    /// Nothing: it is static, or a script.
+    /// No loader: the program is static, or a script.
     NoLoader,
     /// A loader: its path in the machine, and its file here.
     Loader(String, PathBuf),
-    /// These are not in the tree, or too old for the program.
+    /// Libraries that are not in the tree, or too old for the program.
     Missing(Vec<String>),
 }
 

@@ -398,9 +398,8 @@ impl Machine {
         }
     }
 
-    /// All that the command wrote is here when as many bytes came as it says, and is passed on when
-    /// they were taken. That it is done does not change any more, so there is no time limit but for
-    /// bytes that do not come.
+    /// Waits until as many bytes of the command's output are here as it has written, and have been passed on.
+    /// There is no time limit while bytes come.
     fn wait_for_output(&self, written: [u64; 2]) -> Result<()> {
         let lost = "the machine ended before all of the output was here";
         let arrived = || {
@@ -467,7 +466,7 @@ impl Machine {
         }
     }
 
-    /// With QEMU gone and these closed, the readers come to an end.
+    /// Ends the readers, whose streams end with QEMU and when these are closed.
     fn close(&mut self) {
         self.open.clear();
         for thread in self.threads.drain(..) {

@@ -130,8 +130,8 @@ fn depends(facts: &Facts) -> Vec<String> {
     names
 }
 
-/// Each item once, after what it depends on. `find` gives an item and its dependencies, or `None`
-/// for what does not exist.
+/// Orders the items, each once and after what it depends on. `find` gives an item and its dependencies, or `None` for
+/// what does not exist.
 fn order<T>(
     wanted: &[&str],
     mut find: impl FnMut(&str) -> Result<Option<(T, Vec<String>)>>,

@@ -42,7 +42,7 @@ pub(super) struct Hardware<'a> {
     pub kernel: &'a Path,
     pub initramfs: &'a Path,
     pub streams: &'a Streams,
-    /// In the order in which the machine names them.
+    /// Disks in the order in which the machine names them.
     pub disks: &'a [Disk],
     /// True if several requests side by side may become one.
     pub merge: bool,

@@ -65,7 +65,7 @@ impl Bucket {
 /// A cap on a rate, with credits for more than the sustained rate where it bursts.
 #[derive(Clone, Debug)]
 pub(super) struct Cap {
-    /// At the sustained rate, or at the burst's.
+    /// Bucket at the sustained rate, or at the burst's.
     fastest: Bucket,
     /// Flow in at the sustained rate; `None` without a burst.
     credits: Option<Bucket>,

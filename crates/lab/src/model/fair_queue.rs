@@ -102,7 +102,7 @@ pub struct FairQueue<T> {
     coming: BinaryHeap<Reverse<QueuedRequest<T>>>,
     /// Requests that wait here, in the order in which they go.
     waiting: BinaryHeap<Reverse<QueuedRequest<T>>>,
-    /// Each volume's work up to now, in nanoseconds of the whole queue.
+    /// Work of each volume up to now, in nanoseconds of the whole queue.
     work: Vec<u64>,
     /// The work clock of what went last.
     clock: u64,

@@ -32,9 +32,9 @@ pub(super) struct MergeCounter {
 /// Count of a request towards caps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MergeCount {
-    /// It joined an operation that was already counted and left the queue at this time.
+    /// The request joined an operation that was already counted and left the queue at this time.
     Joined(Nanos),
-    /// This number of operations.
+    /// The request counts as this number of operations.
     New(u64),
 }
 

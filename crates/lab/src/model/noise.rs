@@ -36,7 +36,7 @@ impl NoiseModel {
         Some(Nanos(now.0.saturating_sub(self.origin?.0)))
     }
 
-    /// This moment, or the end of the stall that it lies in.
+    /// The given moment, or the end of the stall that it lies in.
     pub fn after_stall(&self, mut time: Nanos) -> Nanos {
         // Stalls that overlap are left one after the other; the count bounds a chain that would
         // have no end, where the repetitions of several stalls leave no gap.

@@ -3,15 +3,15 @@
 /// Kind of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestKind {
-    /// Data.
+    /// Reads data.
     Read,
-    /// To put data there.
+    /// Writes data.
     Write,
-    /// To put zeros there, which counts as writing them.
+    /// Writes zeros, which counts as writing.
     Zero,
-    /// To discard.
+    /// Discards.
     Trim,
-    /// To have what was written kept.
+    /// Flushes: makes durable what was written.
     Flush,
 }
 

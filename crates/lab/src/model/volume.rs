@@ -25,7 +25,7 @@ pub struct Admission {
     pub ops: u64,
     /// The bytes that count toward caps.
     pub bytes: u64,
-    /// It is answered with EIO.
+    /// True if the request is answered with EIO.
     pub failed: bool,
 }
 
@@ -56,7 +56,7 @@ struct Buckets {
     bytes: Option<Cap>,
 }
 
-/// One volume: takes requests in the order of their arrival.
+/// Model of a volume: takes requests in the order of their arrival.
 #[derive(Clone, Debug)]
 pub struct Volume {
     spec: VolumeSpec,
@@ -249,12 +249,12 @@ impl Volume {
         &self.spec
     }
 
-    /// Its counters.
+    /// Counters of the volume.
     pub fn counters(&self) -> Counters {
         self.counters
     }
 
-    /// Its stalls and fail-slow episodes.
+    /// Stalls and fail-slow episodes of the volume.
     pub fn noise(&self) -> &NoiseModel {
         &self.noise
     }

@@ -16,9 +16,9 @@ use crate::disk::Disk;
 enum Step {
     /// The client has more to ask.
     GoOn,
-    /// It has chosen.
+    /// The client has chosen a volume.
     Chosen(Arc<Disk>),
-    /// It leaves.
+    /// The client leaves.
     Leave,
 }
 

@@ -14,7 +14,7 @@ pub(crate) enum Stream {
 }
 
 impl Stream {
-    /// Another handle to the same socket.
+    /// Opens another handle to the same socket.
     pub(crate) fn try_clone(&self) -> io::Result<Stream> {
         match self {
             Stream::Unix(stream) => stream.try_clone().map(Stream::Unix),

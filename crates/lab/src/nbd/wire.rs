@@ -50,7 +50,7 @@ pub(super) const EINVAL: u32 = 22;
 /// The most bytes of one read or write: what the specification lets clients assume.
 pub(super) const LARGEST_PAYLOAD: u32 = 32 << 20;
 
-/// No option is longer than this.
+/// The longest option that is accepted, in bytes.
 pub(super) const LONGEST_OPTION: u32 = 64 << 10;
 
 /// Reason for which a connection is given up.
@@ -89,16 +89,16 @@ pub(super) struct Message {
 /// Meaning of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Meaning {
-    /// Something to do.
+    /// A request to be carried out.
     Do {
-        /// The request.
+        /// A request to be carried out.
         request: Request,
-        /// It is durable before it is answered (`NBD_CMD_FLAG_FUA`).
+        /// True if it is durable before it is answered (`NBD_CMD_FLAG_FUA`).
         fua: bool,
     },
     /// The client leaves.
     Leave,
-    /// To be refused with this error.
+    /// A request to be refused with this error.
     Refuse(u32),
 }
 

@@ -9,7 +9,7 @@ use record::Bytes;
 /// Reason for which the server did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
-    /// Nothing to serve.
+    /// No volume is given.
     #[error("no volumes are given; name at least one, such as --volumes gp3:16GiB")]
     NoVolumes,
     /// The scale is no factor.
@@ -27,7 +27,7 @@ pub enum ServerError {
         cap: f64,
         /// Unit of the rate.
         unit: &'static str,
-        /// Its factor.
+        /// Factor of the rates.
         scale: f64,
         /// The least that it may be after scaling.
         least: f64,
@@ -67,7 +67,7 @@ pub enum ServerError {
     Data {
         /// The volume.
         serial: String,
-        /// Its size.
+        /// Size of the volume.
         size: Bytes,
         /// The kernel's error.
         source: io::Error,

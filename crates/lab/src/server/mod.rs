@@ -50,8 +50,8 @@ pub struct Options {
     /// A loopback address that offers all volumes by their serial numbers, besides the sockets.
     /// Port 0 lets the kernel choose.
     pub listen: Option<SocketAddr>,
-    /// No trouble begins, and cold blocks cost nothing and stay cold, until [`Server::begin`]: for
-    /// a machine that takes a while to boot, and reads its disks meanwhile.
+    /// True to begin no trouble, and to let cold blocks cost nothing and stay cold, until [`Server::begin`]: for a
+    /// machine that takes a while to boot, and reads its disks meanwhile.
     pub hold: bool,
     /// A new file to which every request is written, if one is wanted.
     pub requests: Option<PathBuf>,
@@ -265,22 +265,22 @@ impl Volume {
         &self.socket
     }
 
-    /// Its size.
+    /// Size of the volume.
     pub fn size(&self) -> Bytes {
         self.disk.size()
     }
 
-    /// Its serial number.
+    /// Serial number of the volume.
     pub fn serial(&self) -> &str {
         self.disk.serial()
     }
 
-    /// Its specification, with rates scaled.
+    /// Specification of the volume, with rates scaled.
     pub fn spec(&self) -> VolumeSpec {
         self.disk.model().spec().clone()
     }
 
-    /// Its counters and its state.
+    /// Counters and state of the volume.
     pub fn truth(&self) -> VolumeTruth {
         VolumeTruth::of(&self.disk)
     }

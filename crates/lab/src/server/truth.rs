@@ -7,37 +7,37 @@ use crate::disk::Disk;
 use crate::model::Counters;
 use crate::spec::{Span, VolumeSpec};
 
-/// One volume's counters and state.
+/// Counters and state of a volume.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct VolumeTruth {
-    /// Serial number.
+    /// Serial number of the volume.
     pub serial: String,
-    /// Its specification, with rates scaled.
+    /// Specification of the volume, with rates scaled.
     pub spec: VolumeSpec,
     /// Time since its troubles began to count, in nanoseconds; 0 while they are held.
     #[serde(rename = "elapsed_ns")]
     pub elapsed: Nanos,
-    /// Its counters.
+    /// Counters of requests.
     pub counters: Counters,
-    /// Cold blocks that were not used yet.
+    /// Number of cold blocks that were not used yet.
     pub cold_blocks_left: u64,
-    /// I/O credits; `None` for a volume that does not burst.
+    /// I/O credits; null of a volume that does not burst.
     pub credits_left: Option<f64>,
-    /// Credits of its throughput, a byte each; `None` for a volume whose throughput does not burst.
+    /// Credits of throughput, a byte each; null of a volume whose throughput does not burst.
     pub throughput_credits_left: Option<Bytes>,
-    /// Places that read back differently now.
+    /// Places that now read back differently.
     pub corrupt_places: Vec<Span>,
-    /// Reads that were answered with changed data.
+    /// Number of reads that were answered with changed data.
     pub corrupt_reads: u64,
-    /// Blocks of 4 KiB that hold what no flush has made durable; 0 for a volume without a volatile
+    /// Number of blocks of 4 KiB that hold what no flush has made durable; 0 for a volume without a volatile
     /// cache.
     pub unflushed_blocks: u64,
-    /// Blocks of 4 KiB that went back to an earlier content at power cuts.
+    /// Number of blocks of 4 KiB that went back to an earlier content at power cuts.
     pub lost_blocks: u64,
-    /// Stalls that have begun.
+    /// Number of stalls that have begun.
     pub stalls: u64,
-    /// Fail-slow episodes that have begun.
+    /// Number of fail-slow episodes that have begun.
     pub slow_episodes: u64,
     /// Bytes that the data takes; holes take none.
     #[serde(rename = "occupied_bytes")]

@@ -41,7 +41,7 @@ pub const KEYS: [&str; 29] = [
 /// Reason for which a `--volumes` value was not understood.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SpecError {
-    /// No size behind the last colon.
+    /// There is no size behind the last colon.
     #[error("'{0}' has no size; write WHAT:SIZE, such as gp3:16GiB or 8xiops=400:1GiB")]
     NoSize(String),
     /// The size cannot be that of a volume.
@@ -61,7 +61,7 @@ pub enum SpecError {
     /// IOPS or throughput that the provider does not sell for the size.
     #[error("{0}; without a profile, as in iops=6000:1GiB, a volume takes any")]
     NotSold(String),
-    /// No such key.
+    /// There is no such key.
     #[error("there is no key '{0}'; the keys are {keys}", keys = KEYS.join(", "))]
     Key(String),
     /// A key that may be given once.

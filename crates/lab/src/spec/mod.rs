@@ -167,10 +167,10 @@ pub struct ColdBlocks {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Episode {
-    /// Its beginning, in nanoseconds.
+    /// Start, in nanoseconds.
     #[serde(rename = "start_ns")]
     pub start: Nanos,
-    /// Its length, in nanoseconds; at least 1.
+    /// Length, in nanoseconds; at least 1.
     #[serde(rename = "length_ns")]
     pub length: Nanos,
 }
@@ -181,7 +181,8 @@ pub struct Episode {
 pub struct Episodes {
     /// The stretches.
     pub episodes: Vec<Episode>,
-    /// Each comes again after this long, in nanoseconds; longer than every one of them.
+    /// Time after which each comes again, in nanoseconds; longer than every one of them. Null where they come
+    /// once.
     #[serde(rename = "every_ns")]
     pub every: Option<Nanos>,
 }
@@ -247,7 +248,7 @@ pub struct Errors {
     pub rate: f64,
     /// I/O that fails.
     pub on: ErrorOn,
-    /// From when on, in nanoseconds.
+    /// Time from which on I/O fails, in nanoseconds.
     #[serde(rename = "after_ns")]
     pub after: Nanos,
 }

@@ -25,7 +25,7 @@ pub enum Profile {
 }
 
 impl Profile {
-    /// All of them.
+    /// All profiles.
     pub fn all() -> impl Iterator<Item = Profile> {
         let sold = TABLE.into_iter().map(Profile::Sold);
         sold.chain([Profile::Nvme, Profile::Cold])

@@ -34,9 +34,9 @@ const LONGEST: u64 = 32 << 20;
 /// The writes of one volume that a power cut may take back.
 #[derive(Debug)]
 pub(super) struct WriteCache {
-    /// By the block's number; of each, the oldest write first, and never none.
+    /// Writes by the block's number; of each block the oldest first, and never none.
     blocks: BTreeMap<u64, Vec<Undo>>,
-    /// All of them again, the oldest write first: its number, and the block's.
+    /// The same writes, the oldest first: number of the write, and of the block.
     order: BTreeSet<(u64, u64)>,
     /// Number of writes.
     writes: u64,
@@ -49,7 +49,7 @@ pub(super) struct WriteCache {
 struct Undo {
     /// The number of the write.
     write: u64,
-    /// Its client knows that it is done, so that the next flush must cover it.
+    /// True if the client knows that the write is done, so that the next flush must cover it.
     answered: bool,
     /// The block's content before.
     before: Box<[u8]>,

@@ -47,7 +47,7 @@ impl CorruptRanges {
         self.refresh();
     }
 
-    /// All places that are corrupt at this time.
+    /// Places that are corrupt at this time.
     pub(super) fn places(&mut self, elapsed: Option<Nanos>) -> &[Span] {
         self.apply_due(elapsed);
         &self.bad

@@ -25,10 +25,10 @@ static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 /// Place of the data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DataMedium {
-    /// In a file of the server's folder, which has no name and goes with the process.
+    /// A file in the server's folder, which has no name and goes with the process.
     #[default]
     Disk,
-    /// In memory.
+    /// Memory.
     Memory,
 }
 

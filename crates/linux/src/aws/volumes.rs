@@ -14,11 +14,11 @@ const MOST_VALUES: usize = 200;
 /// A volume.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EbsVolume {
-    /// Its id, such as `vol-0123456789abcdef0`.
+    /// Id of the volume, such as `vol-0123456789abcdef0`.
     pub id: String,
-    /// Its type, such as `gp3`.
+    /// Type of the volume, such as `gp3`.
     pub kind: Option<String>,
-    /// Its size in GiB.
+    /// Size in GiB.
     pub gib: Option<u64>,
     /// Provisioned IOPS, or those that come with the size; `None` for types without.
     pub iops: Option<u64>,
@@ -26,13 +26,13 @@ pub struct EbsVolume {
     pub mibps: Option<u64>,
     /// `creating`, `available`, `in-use`, `deleting`, `deleted` or `error`.
     pub state: Option<String>,
-    /// Its availability zone.
+    /// Availability zone.
     pub zone: Option<String>,
     /// The snapshot that it was made from.
     pub snapshot: Option<String>,
-    /// Its attachments, of which few volumes have several.
+    /// Attachments, of which few volumes have several.
     pub attachments: Vec<Attachment>,
-    /// Its tags.
+    /// Tags by key.
     pub tags: BTreeMap<String, String>,
 }
 

@@ -25,9 +25,9 @@ pub enum BlockDeviceKind {
     Disk,
     /// A part of a disk.
     Partition {
-        /// Of which disk.
+        /// Disk that it is a part of.
         of: DeviceNumber,
-        /// Its number in the partition table.
+        /// Number in the partition table.
         number: u32,
     },
     /// A loop device (loop(4)).
@@ -39,9 +39,9 @@ pub enum BlockDeviceKind {
     },
     /// A device-mapper device: LVM, dm-crypt, multipath.
     Mapper {
-        /// Its name under `/dev/mapper`.
+        /// Name under `/dev/mapper`.
         name: Option<String>,
-        /// Its id, which begins with whose it is: `LVM-`, `CRYPT-`, `mpath-`.
+        /// Id, which begins with the name of its owner: `LVM-`, `CRYPT-`, `mpath-`.
         uuid: Option<String>,
     },
     /// Linux software RAID.
@@ -50,7 +50,7 @@ pub enum BlockDeviceKind {
         level: Option<MdLevel>,
         /// Number of members that it should have.
         disks: Option<u32>,
-        /// Its id, where the kernel shows it.
+        /// UUID of the array, where the kernel shows it.
         uuid: Option<String>,
     },
     /// Memory: zram or a RAM disk.
@@ -66,7 +66,7 @@ pub struct Device {
     pub number: DeviceNumber,
     /// Its kind.
     pub kind: BlockDeviceKind,
-    /// Its size; zero for a loop device that is not in use or a drive without medium.
+    /// Size of the device; zero for a loop device that is not in use or a drive without medium.
     pub size: Bytes,
     /// True if its medium can be removed.
     pub removable: bool,
@@ -111,7 +111,7 @@ impl Device {
         })
     }
 
-    /// Its name in sysfs, which has no slash.
+    /// Name of the device in sysfs, which has no slash.
     pub fn sysfs_name(&self) -> String {
         self.name.replace('/', "!")
     }
@@ -123,8 +123,8 @@ impl Device {
         number::<u32>(&disk.join("queue/iostats")) != Some(0)
     }
 
-    /// Its number in the sequence of all disks since the boot, which no two have (`diskseq`, Linux
-    /// 5.15, Documentation/ABI/stable/sysfs-block). A partition has none of its own.
+    /// Number of the disk in the sequence of all disks since the boot, which no two have (`diskseq`, Linux 5.15,
+    /// Documentation/ABI/stable/sysfs-block). A partition has none of its own.
     pub fn sequence(&self, root: &Root) -> Option<u64> {
         let disk = root.sys.join("class/block").join(self.sysfs_name());
         number(&disk.join("diskseq"))
@@ -149,7 +149,7 @@ impl Device {
         number::<u64>(&disk.join("queue/max_sectors_kb")).map(Bytes::kib)
     }
 
-    /// Its node's path, as users write it.
+    /// Path of the device's node, as users write it.
     pub fn node(&self) -> PathBuf {
         Path::new("/dev").join(&self.name)
     }
@@ -184,7 +184,7 @@ impl Device {
         }
     }
 
-    /// Its node, with what it is where the name does not tell: `/dev/dm-0 (LVM volume vg-data)`.
+    /// Path of the node, with the device's kind where the name does not tell: `/dev/dm-0 (LVM volume vg-data)`.
     pub fn label(&self) -> String {
         let node = self.node();
         match self.kind {
@@ -195,7 +195,7 @@ impl Device {
         }
     }
 
-    /// Its kind in a word or two for people: `LVM volume vg-data`, `raid10 array`, `partition`.
+    /// Kind of the device in a word or two for people: `LVM volume vg-data`, `raid10 array`, `partition`.
     pub fn title(&self) -> String {
         match &self.kind {
             BlockDeviceKind::Disk => "disk".to_owned(),

@@ -23,9 +23,9 @@ static UNDER_WAY: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 /// Permission to wait for a disk's serial number.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Wait {
-    /// For as long as it takes.
+    /// Waits for as long as it takes.
     Always,
-    /// For a tenth of a second: without an answer by then there is none.
+    /// Waits for a tenth of a second: without an answer by then there is none.
     Briefly,
 }
 
@@ -76,9 +76,9 @@ fn read_briefly(path: PathBuf) -> Option<String> {
 
 /// Source of a device's serial number.
 pub(super) enum Serial {
-    /// It is known.
+    /// The serial number is known.
     Known(String),
-    /// It is requested.
+    /// The device is asked for it.
     FromDevice(Wait),
 }
 

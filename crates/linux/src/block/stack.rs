@@ -55,7 +55,7 @@ impl Devices {
             .collect()
     }
 
-    /// All that `next` leads to. Each device comes once, so a loop in the links ends.
+    /// All devices that `next` leads to. Each device comes once, so a loop in the links ends.
     fn walk<'a>(
         &'a self,
         from: DeviceNumber,

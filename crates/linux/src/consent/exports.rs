@@ -17,7 +17,7 @@ pub(super) struct Export {
     pub(super) advice: &'static str,
 }
 
-/// All that is served now.
+/// All storage that is served now.
 pub(super) fn exports(root: &Root, devices: &Devices) -> Vec<Export> {
     let configfs = root.sys.join("kernel/config");
     let found = [nvme(&configfs), gadgets(root), scsi(&configfs)];

@@ -7,11 +7,11 @@ use rustix::io::Errno;
 /// Ability of a file system to tell the storage of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FileSystem {
-    /// Its inodes name storage, or other hosts' storage that is no concern of this one.
+    /// Inodes name storage, or other hosts' storage that is no concern of this one.
     Plain,
-    /// Its files are the kernel's: sysfs, procfs and their like.
+    /// Files are the kernel's: sysfs, procfs and their like.
     Kernel,
-    /// It passes files of other file systems on under inodes of its own.
+    /// Files of other file systems are passed on under other inodes.
     PassThrough(&'static str),
 }
 

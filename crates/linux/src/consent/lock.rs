@@ -9,9 +9,9 @@ use rustix::io::Errno;
 /// The lock of fcntl(2) that a file is tried with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LockKind {
-    /// One that no other lock goes with, of a file that is open for writing.
+    /// Exclusive lock, of a file that is open for writing.
     Exclusive,
-    /// One that goes with other shared ones, of a file that is open for reading only.
+    /// Shared lock, of a file that is open for reading only.
     Shared,
 }
 

@@ -206,7 +206,7 @@ impl PinnedTarget {
         named
     }
 
-    /// True if a path leads to the thing that was opened: for a device to its number, for a file to its
+    /// True if a path leads to what was opened: for a device to its number, for a file to its
     /// inode.
     fn is_at(&self, path: &Path) -> bool {
         fs::metadata(path).is_ok_and(|found| match self.device() {
@@ -348,15 +348,15 @@ pub struct ReadTarget {
     pub path: PathBuf,
     /// The open file.
     pub file: File,
-    /// Its number, if it is a block device.
+    /// Number of the device, if it is a block device.
     pub device: Option<DeviceNumber>,
     /// Its size.
     pub size: Bytes,
 }
 
 impl ReadTarget {
-    /// Another descriptor of the same file for reading, with flags such as `O_DIRECT`. It does not
-    /// go through the path.
+    /// Opens another descriptor of the same file for reading, with flags such as `O_DIRECT`. It does not go
+    /// through the path.
     ///
     /// # Errors
     /// When the kernel refuses: EINVAL where there is no direct I/O.
@@ -373,7 +373,7 @@ pub struct DestroyTarget {
     pub path: PathBuf,
     /// The open file, for reading and writing.
     pub file: File,
-    /// Its number, if it is a block device.
+    /// Number of the device, if it is a block device.
     pub device: Option<DeviceNumber>,
     /// Its size.
     pub size: Bytes,
@@ -399,8 +399,8 @@ impl DestroyTarget {
         ))
     }
 
-    /// Another descriptor of the same file for reading and writing, with flags such as `O_DIRECT`.
-    /// It does not go through the path, and leaves the claim to this target.
+    /// Opens another descriptor of the same file for reading and writing, with flags such as `O_DIRECT`. It does
+    /// not go through the path, and leaves the claim to this target.
     ///
     /// # Errors
     /// When the kernel refuses: EINVAL where there is no direct I/O.
@@ -409,8 +409,8 @@ impl DestroyTarget {
     }
 }
 
-/// Another descriptor of an open file, which does not go through its path and shares no flags with
-/// the first. What was not allowed of the first may be refused.
+/// Opens another descriptor of an open file, which does not go through its path and shares no flags with the first.
+/// What was not allowed of the first may be refused.
 ///
 /// # Errors
 /// When the kernel refuses.

@@ -23,13 +23,13 @@ mod threads;
 /// Use of storage by a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProgramUse {
-    /// It has it open for writing.
+    /// The program has the storage open for writing.
     Writing,
-    /// It has mapped it into its memory.
+    /// The program has the storage mapped into its memory.
     Mapped,
-    /// It holds a lock on it (flock(2), fcntl(2)).
+    /// The program holds a lock on the storage (flock(2), fcntl(2)).
     Locked,
-    /// It has registered it with io_uring(7), for which it need not keep a descriptor.
+    /// The program has registered the storage with io_uring(7), for which it need not keep a descriptor.
     Registered,
 }
 
@@ -47,9 +47,9 @@ impl fmt::Display for ProgramUse {
 /// A program that uses storage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct UsingProgram {
-    /// Its process id.
+    /// Process id of the program.
     pub(super) pid: u32,
-    /// Its name (`comm`).
+    /// Name of the program (`comm`).
     pub(super) name: String,
     /// Kind of use.
     pub(super) hold: ProgramUse,
@@ -104,7 +104,7 @@ struct Search<'a> {
     commands: &'a CommandDevices,
     /// The storage itself, which this program may have open.
     target: Storage,
-    /// All storage whose use is one of the target.
+    /// All storage whose use is a use of the target.
     storage: &'a [Storage],
 }
 

@@ -11,23 +11,23 @@ use crate::signature::{LocatedContent, SignatureKind};
 /// Relation of a device that is in use to the one that was to be overwritten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Relation {
-    /// It is the same.
+    /// The device in use is the target.
     Itself,
-    /// It is a partition of it.
+    /// The device in use is a partition of the target.
     Partition,
-    /// It is built on it.
+    /// The device in use is built on the target.
     Above,
-    /// It is what it is built on, or a part of.
+    /// The target is built on the device in use, or is a part of it.
     Below,
-    /// It shows the same file or device under another name.
+    /// The device in use shows the same file or device under another name.
     Sibling,
 }
 
-/// One reason not to overwrite something.
+/// A reason not to overwrite something.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reason {
-    /// No `--destroy` names it.
+    /// No `--destroy` names the target.
     NotNamed {
         /// The target, as the user wrote it.
         path: PathBuf,
@@ -39,61 +39,61 @@ pub enum Reason {
         /// The path.
         path: PathBuf,
     },
-    /// It holds the running system.
+    /// The target holds the running system.
     RootDisk {
         /// The disk, as a label.
         disk: String,
         /// The mount point that makes it so.
         point: PathBuf,
     },
-    /// A file system on it is mounted.
+    /// A file system on the target is mounted.
     Mounted {
         /// The device that carries the file system, as a label.
         device: String,
-        /// Its relation to the target.
+        /// Relation of this device to the target.
         relation: Relation,
         /// Mount point.
         point: PathBuf,
     },
-    /// A file system on it is mounted in another mount namespace.
+    /// A file system on the target is mounted in another mount namespace.
     MountedElsewhere {
         /// The device or file that carries the file system, as a label.
         device: String,
         /// Relation of that storage to the target.
         relation: Relation,
-        /// Where it is mounted.
+        /// Mount point in that namespace.
         point: PathBuf,
         /// A process in that namespace.
         process: u32,
     },
-    /// It is used as swap.
+    /// The target is used as swap.
     Swap {
         /// The device, as a label, or the file.
         device: String,
-        /// Its relation to the target.
+        /// Relation of this storage to the target.
         relation: Relation,
     },
-    /// Another device is built on it.
+    /// Another device is built on the target.
     Held {
         /// The device that is held, as a label.
         device: String,
-        /// Its relation to the target.
+        /// Relation of the device that is held to the target.
         relation: Relation,
         /// The holder, as a label.
         holder: String,
         /// Advice on taking the holder down.
         advice: &'static str,
     },
-    /// A loop device shows it.
+    /// A loop device shows the target.
     Loop {
         /// The device or file that is shown, as a label.
         device: String,
-        /// Its relation to the target.
+        /// Relation of this storage to the target.
         relation: Relation,
         /// The loop device.
         holder: String,
     },
-    /// The kernel serves it, or what shares its storage, to other machines.
+    /// The kernel serves the target, or what shares its storage, to other machines.
     Served {
         /// The device, as a label, or "the file".
         storage: String,
@@ -102,7 +102,7 @@ pub enum Reason {
         /// Advice on ending that.
         advice: &'static str,
     },
-    /// A program uses it, or what shares its storage.
+    /// A program uses the target, or what shares its storage.
     InUse {
         /// The device, as a label, or "the file".
         storage: String,
@@ -110,7 +110,7 @@ pub enum Reason {
         hold: ProgramUse,
         /// The program's name.
         program: String,
-        /// Its process id.
+        /// Process id of the program.
         pid: u32,
     },
     /// This program has the same storage open under another name.
@@ -118,7 +118,7 @@ pub enum Reason {
         /// The other name: a device, as a label, or "the file".
         other: String,
     },
-    /// A program uses it that cannot be seen from here.
+    /// A program that cannot be seen from here uses the target.
     Unseen {
         /// The target.
         path: PathBuf,
@@ -134,7 +134,7 @@ pub enum Reason {
         /// Reason why it cannot be determined.
         why: BackingUnknown,
     },
-    /// It lies on a file system that hides which storage it is.
+    /// The target lies on a file system that hides which storage it is.
     UnclearFile {
         /// The target.
         path: PathBuf,
@@ -146,27 +146,27 @@ pub enum Reason {
         /// The device, as a label.
         device: String,
     },
-    /// Something has claimed it (EBUSY from `O_EXCL`).
+    /// Something has claimed the target (EBUSY from `O_EXCL`).
     Busy {
         /// The target.
         path: PathBuf,
     },
-    /// Something has claimed what shares its storage.
+    /// Something has claimed what shares the target's storage.
     BusyBeside {
         /// The device, as a label.
         device: String,
         /// Relation of that storage to the target.
         relation: Relation,
     },
-    /// It could not be opened, or is nothing that can be overwritten.
+    /// The target could not be opened, or is nothing that can be overwritten.
     Open(OpenError),
-    /// It, or a partition of it, carries something that the consent does not name.
+    /// The target, or a partition of it, carries something that the consent does not name.
     Carries {
         /// The target.
         path: PathBuf,
         /// Content that is not named, and its place.
         unnamed: Vec<LocatedContent>,
-        /// All that must be named.
+        /// Everything that must be named.
         all: Vec<SignatureKind>,
     },
     /// The consent names what does not exist.
@@ -178,7 +178,7 @@ pub enum Reason {
         /// Content that is there.
         found: Vec<SignatureKind>,
     },
-    /// It could not be read to look for signatures.
+    /// The target could not be read to look for signatures.
     Unprobed {
         /// The target.
         path: PathBuf,
@@ -194,7 +194,7 @@ pub enum Reason {
     },
     /// The kernel does not list the device, so nothing is known about its use.
     Unlisted {
-        /// Its number.
+        /// Number of the device.
         number: DeviceNumber,
     },
     /// The kernel's own lists could not be read.

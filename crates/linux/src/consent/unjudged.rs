@@ -17,11 +17,11 @@ pub enum OpenError {
         /// The kernel's error.
         errno: Errno,
     },
-    /// It is neither a file nor a block device.
+    /// The path leads neither to a file nor to a block device.
     Unsuited {
         /// The path.
         path: PathBuf,
-        /// Kind of the thing.
+        /// Kind of the node, such as a folder.
         what: &'static str,
     },
 }

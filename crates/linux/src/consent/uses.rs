@@ -163,8 +163,8 @@ impl DeviceUsers {
         reasons
     }
 
-    /// As [`reasons`](Uses::reasons), and what is on the device, which is opened for reading only. Who has
-    /// claimed it is not tried: that would be a claim itself.
+    /// Reasons as [`reasons`](Uses::reasons), and the content of the device, which is opened for reading only.
+    /// Claims of others are not tried for: that would be a claim itself.
     pub fn why_not_writable(&self, number: DeviceNumber) -> Vec<Reason> {
         self.content_and_reasons(number).1
     }
@@ -214,7 +214,7 @@ impl DeviceUsers {
             .collect()
     }
 
-    /// Where a partition lies on its disk; `None` for any other device.
+    /// Place of a partition on its disk; `None` for any other device.
     pub(super) fn partition(&self, device: &Device) -> Option<Partition> {
         let BlockDeviceKind::Partition { number, .. } = device.kind else {
             return None;

@@ -17,7 +17,7 @@ pub struct LocatedExtent {
     pub logical: u64,
     /// Length, in bytes.
     pub length: u64,
-    /// Its place.
+    /// Place of the run.
     pub place: ExtentLocation,
     /// True if other files, or snapshots, have the same blocks.
     pub shared: bool,
@@ -28,14 +28,14 @@ pub struct LocatedExtent {
 /// Place of a run of a file. Ranges are bytes of the file system's device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ExtentLocation {
-    /// In blocks of its own, which a read of the file reads.
+    /// Blocks of its own, which a read of the file reads.
     Written(Range<u64>),
-    /// In blocks that are allocated and were never written. A read of the file is answered with
-    /// zeros and leaves them alone.
+    /// Blocks that are allocated and were never written. A read of the file is answered with zeros and leaves them
+    /// alone.
     Unwritten(Range<u64>),
-    /// In a block that holds other things too, such as the inode: part of the metadata.
+    /// A block that holds other things too, such as the inode: part of the metadata.
     Unaligned,
-    /// Only in memory so far, or where the file system does not say.
+    /// Memory only so far, or the file system does not say.
     Nowhere,
 }
 

@@ -15,7 +15,7 @@ pub(super) struct MappedPiece {
     pub upper: Range<u64>,
     /// Start on the lower device, in bytes.
     pub lower: u64,
-    /// Its layout over lanes.
+    /// Layout of the piece over lanes.
     pub deal: ChunkLayout,
 }
 
@@ -33,7 +33,7 @@ pub(super) struct ChunkLayout {
 }
 
 impl ChunkLayout {
-    /// One lane, which has everything in order.
+    /// A single lane, which has everything in order.
     pub(super) const STRAIGHT: ChunkLayout = ChunkLayout {
         chunk: 1,
         width: 1,

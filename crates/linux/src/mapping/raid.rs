@@ -24,7 +24,7 @@ struct Member {
 /// Common parts of the levels.
 struct Shape<'a> {
     device: &'a Device,
-    /// In bytes; 0 where there are no chunks.
+    /// Size of a chunk in bytes; 0 where there are no chunks.
     chunk: u64,
     /// Number of members that the array should have.
     disks: u64,

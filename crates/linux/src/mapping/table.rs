@@ -23,7 +23,7 @@ struct Target {
     length: u64,
     /// Target type, such as `linear`.
     kind: String,
-    /// Its parameters.
+    /// Parameters of the target.
     parameters: String,
 }
 
@@ -235,7 +235,7 @@ mod tests {
         }
     }
 
-    /// As the kernel writes it (drivers/md/dm-ioctl.c, retrieve_status).
+    /// Writes a table as the kernel does (drivers/md/dm-ioctl.c, retrieve_status).
     fn written(targets: &[Target]) -> Vec<u8> {
         let mut out = Vec::new();
         for target in targets {

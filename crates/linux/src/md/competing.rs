@@ -1,5 +1,5 @@
-//! md's work on the arrays that share a disk with one. It works on one of them at a time: who comes second
-//! waits until the first is done, and shows `delayed` in `sync_completed`. A check that is at `sync_max`
+//! md's work on the arrays that share a disk with one. md works on one of them at a time: the second waits until
+//! the first is done, and shows `delayed` in `sync_completed`. A check that is at `sync_max`
 //! is not done (linux, drivers/md/md.c: md_do_sync and match_mddev_units).
 
 use std::collections::BTreeSet;

@@ -11,7 +11,7 @@ use crate::root::{attribute, names_in, number};
 pub struct Health {
     /// The kernel's name, such as `nvme1n1`.
     pub name: String,
-    /// Its place in the array.
+    /// Slot of the member in the array.
     pub slot: u32,
     /// Sectors that could not be read, so that md wrote them again from the others, and the member could
     /// be read again (`errors`; superblocks of version 1 keep it).

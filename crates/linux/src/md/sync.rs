@@ -36,7 +36,7 @@ pub struct SpeedLimit {
 }
 
 impl SpeedLimit {
-    /// From what the kernel shows: `1000 (system)`, `5000 (local)`. `None` for anything else.
+    /// Reads the kernel's text: `1000 (system)`, `5000 (local)`. `None` for anything else.
     pub fn parse(text: &str) -> Option<SpeedLimit> {
         let (kib, whose) = text.trim().split_once(' ')?;
         let local = match whose {
@@ -71,7 +71,7 @@ impl Sectors {
         Sectors(bytes.0 / SECTOR)
     }
 
-    /// In bytes.
+    /// The same in bytes.
     pub fn bytes(self) -> Bytes {
         Bytes(self.0.saturating_mul(SECTOR))
     }
@@ -80,14 +80,14 @@ impl Sectors {
 /// Position at which a check stops and waits: `sync_max`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SyncMax {
-    /// At the end.
+    /// The end of the array.
     End,
-    /// There.
+    /// A position.
     At(Sectors),
 }
 
 impl SyncMax {
-    /// From what the kernel shows: `max`, or a number of sectors.
+    /// Reads the kernel's text: `max`, or a number of sectors.
     pub fn parse(text: &str) -> Option<SyncMax> {
         match text.trim() {
             "max" => Some(SyncMax::End),
@@ -128,8 +128,8 @@ pub enum Tunable {
 }
 
 impl Tunable {
-    /// Those that steer a check, in the order in which they are best put back: what could hold back a
-    /// recovery first.
+    /// Tunables that steer a check, in the order in which they are best restored: what could hold back a recovery
+    /// first.
     pub const ALL: [Tunable; 6] = [
         Tunable::SpeedMax,
         Tunable::SpeedMin,
@@ -186,7 +186,7 @@ pub struct SyncState {
     pub state: String,
     /// Number of members that are missing.
     pub degraded: u32,
-    /// Up to where it is surely done, and where the end is; `None` when nothing is being done.
+    /// Position up to which it is surely done, and position of the end; `None` when nothing is being done.
     pub completed: Option<(Sectors, Sectors)>,
     /// True if it waits for md's work on another array, which shares a disk with this one (`sync_completed`
     /// says `delayed`); also for a moment at each beginning.

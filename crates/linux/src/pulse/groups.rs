@@ -18,9 +18,9 @@ use crate::root::{Result, Root, read_bytes};
 const FRESH: Duration = Duration::from_secs(5);
 /// or later where that takes long: one part in so many of the time may continue it.
 const SHARE: u32 = 50;
-/// No more groups are examined. Hosts of containers have hundreds.
+/// The most groups to examine. Hosts of containers have hundreds.
 const MOST_GROUPS: usize = 10_000;
-/// No more limits are followed.
+/// The most limits to follow.
 const MOST_LIMITS: usize = 256;
 
 /// The file of version 1 that sets a limit.

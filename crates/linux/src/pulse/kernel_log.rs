@@ -8,14 +8,13 @@ use record::sample::{KernelError, KernelErrorKind};
 
 use crate::root::{Error, Result, Root};
 
-/// No record is longer (CONSOLE_EXT_LOG_MAX in include/linux/printk.h).
+/// Length of the longest record (CONSOLE_EXT_LOG_MAX in include/linux/printk.h).
 const LONGEST: usize = 8192;
-/// At most so many records are read at a time, so that a log that is flooded does not hold up the
-/// rest.
+/// The most records to read at a time, so that a log that is flooded does not hold up the rest.
 const AT_ONCE: usize = 1000;
 /// Records of higher levels (syslog(2)) are no trouble: 5 is a notice.
 const LEAST_LEVEL: u32 = 4;
-/// But md says of a member whose sectors it had to write again only by the way, at level 6.
+/// Text of a trouble that md reports at level 6: a member whose sectors it had to write again.
 const CORRECTED: &str = "read error corrected";
 
 /// A record of the log.

@@ -16,9 +16,9 @@ const BLOCK: u64 = 1024;
 pub struct MemberWord {
     /// The kernel's name of it.
     pub name: String,
-    /// `(F)`: given up.
+    /// True for a member marked `(F)`: faulty.
     pub faulty: bool,
-    /// `(S)`: spare.
+    /// True for a member marked `(S)`: spare.
     pub spare: bool,
 }
 

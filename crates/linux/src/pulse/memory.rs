@@ -12,10 +12,10 @@ pub struct MemoryCounts {
     pub dirty: Option<u64>,
     /// Memory on its way to a disk.
     pub writeback: Option<u64>,
-    /// At so much of both, programs that write are held back: what `vm.dirty_ratio` or
-    /// `vm.dirty_bytes` come to with the memory of now.
+    /// Sum of both at which programs that write are held back: what `vm.dirty_ratio` or `vm.dirty_bytes` come to
+    /// with the present memory.
     pub limit: Option<u64>,
-    /// At so much the kernel begins to write.
+    /// Sum of both at which the kernel begins to write.
     pub background_limit: Option<u64>,
     /// Free pages, and those of files, which could be freed; what is dirty of them is not taken off.
     pub available: Option<u64>,

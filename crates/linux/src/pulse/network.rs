@@ -28,8 +28,8 @@ impl DirectionCounts {
     }
 }
 
-/// Some drivers count in 32 bits, which wrap within half a minute at a gigabit a second. A step
-/// back by less than half of that range is a reset.
+/// Difference of a counter; `None` where it was reset. Some drivers count in 32 bits, which wrap within half a minute
+/// at a gigabit a second, so that a step back by less than half of that range is a reset.
 fn since(before: u64, now: u64) -> Option<u64> {
     if now >= before {
         return Some(now - before);
@@ -39,10 +39,10 @@ fn since(before: u64, now: u64) -> Option<u64> {
     (step < u32::MAX / 2).then_some(u64::from(step))
 }
 
-/// One interface.
+/// A network interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interface<'a> {
-    /// Its name.
+    /// Name of the interface.
     pub name: &'a str,
     /// Received.
     pub received: DirectionCounts,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::polled_file::{PolledFile, lines};
 use crate::root::{Error, Result, Root};
 
-/// One line of a pressure file.
+/// A line of a pressure file.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct StallTimes {
     /// Percent of the last 10 seconds.
@@ -14,16 +14,16 @@ pub struct StallTimes {
     pub avg60: f64,
     /// Percent of the last 300 seconds.
     pub avg300: f64,
-    /// Since the host started.
+    /// Time since the host started.
     pub total: Duration,
 }
 
 /// `/proc/pressure/io`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PressureCounts {
-    /// At least one task waited.
+    /// Time in which at least one task waited.
     pub some: StallTimes,
-    /// All tasks that were not idle waited at once.
+    /// Time in which all tasks that were not idle waited at once.
     pub full: Option<StallTimes>,
 }
 

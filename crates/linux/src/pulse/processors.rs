@@ -6,7 +6,7 @@ use crate::root::{Result, Root, read_bytes};
 /// The time of all processors together, in ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProcessorTime {
-    /// All of it.
+    /// Sum of all uses, idle time included.
     pub total: u64,
     /// Time that the hypervisor gave to others while this host wanted it.
     pub stolen: u64,

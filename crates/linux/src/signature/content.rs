@@ -26,7 +26,7 @@ pub struct LocatedContent {
     pub kind: SignatureKind,
 }
 
-/// All that was found.
+/// Content that was found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Content {
     /// Content, in the order of the places; each kind once in each partition.

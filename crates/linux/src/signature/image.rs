@@ -83,7 +83,7 @@ impl Image {
         self.array(offset).map(u32::from_be_bytes)
     }
 
-    /// One byte.
+    /// The byte at an offset.
     pub(super) fn byte(&self, offset: u64) -> Option<u8> {
         self.array::<1>(offset).map(|[byte]| byte)
     }

@@ -25,9 +25,9 @@ const OWN: [&str; 5] = ["_rmeta_", "_mlog", "_tmeta", "_cmeta", "_pmspare"];
 /// A logical volume, as far as it lies in one piece at its beginning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Volume {
-    /// Its name.
+    /// Name of the volume.
     pub name: String,
-    /// Its first byte, from the start of the physical volume.
+    /// First byte of the volume, from the start of the physical volume.
     pub start: u64,
     /// Size of the piece in bytes.
     pub size: u64,
@@ -38,7 +38,7 @@ pub(super) struct Volume {
 pub(super) enum Volumes {
     /// The volumes that begin on it.
     Known(Vec<Volume>),
-    /// It has no metadata, or damaged one. Its data areas, as positions and sizes.
+    /// The physical volume has no metadata, or damaged one. Its data areas, as positions and sizes.
     Unknown(Vec<(u64, u64)>),
 }
 

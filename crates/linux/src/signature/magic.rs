@@ -59,8 +59,8 @@ const LUKS2_SECOND: &[u64] = &[
     4 * MIB,
 ];
 
-/// Each line names the source of its bytes and its place; paths without another name are the
-/// kernel's.
+/// Fixed bytes by which formats are recognized. Each line names the source of its bytes and its place; paths without
+/// another name are the kernel's.
 const MAGICS: &[Magic] = &[
     // fs/xfs/libxfs/xfs_format.h, XFS_SB_MAGIC.
     at(Xfs, b"XFSB", &[0]),

@@ -9,11 +9,11 @@ use super::region::Region;
 /// A partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Partition {
-    /// Its first byte, from the start of the device.
+    /// First byte of the partition, from the start of the device.
     pub start: u64,
-    /// Its size in bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// Its number.
+    /// Number of the partition.
     pub number: u32,
 }
 

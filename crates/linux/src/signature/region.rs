@@ -9,14 +9,14 @@ use super::read::{ALIGN, read_at};
 #[derive(Clone, Copy)]
 pub(super) struct Region<'a> {
     file: &'a File,
-    /// Its first byte, from the start of the file.
+    /// First byte of the range, from the start of the file.
     pub(super) start: u64,
-    /// Its size in bytes. It ends where the file ends, or before.
+    /// Size of the range in bytes. It ends where the file ends, or before.
     pub(super) size: u64,
 }
 
 impl<'a> Region<'a> {
-    /// All of a device or file.
+    /// The whole device or file.
     pub(super) fn whole(file: &'a File) -> io::Result<Region<'a>> {
         Ok(Region {
             file,
@@ -36,7 +36,7 @@ impl<'a> Region<'a> {
         })
     }
 
-    /// Up to `len` bytes at `offset`; fewer where it ends. What is read of the file is aligned, as
+    /// Reads up to `len` bytes at `offset`; fewer where the range ends. What is read of the file is aligned, as
     /// direct I/O demands.
     pub(super) fn read(&self, offset: u64, len: u64) -> io::Result<Vec<u8>> {
         if offset >= self.size {

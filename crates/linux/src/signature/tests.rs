@@ -29,7 +29,7 @@ fn found(size: u64, parts: &[(u64, &[u8])]) -> Vec<(u64, SignatureKind)> {
     signatures.iter().map(|s| (s.offset, s.kind)).collect()
 }
 
-/// Each format whose bytes alone give it away, restated independently of the table in `magic`.
+/// Restates each format whose bytes alone give it away, independently of the table in `magic`.
 #[test]
 fn fixed_magics_are_found_where_they_belong() {
     let size = 80 * MIB;

@@ -67,7 +67,7 @@ impl Field {
         event.get(self.offset..self.offset.checked_add(self.size)?)
     }
 
-    /// Its value as an unsigned number in the host's byte order.
+    /// Reads the field as an unsigned number in the host's byte order.
     pub fn number(self, event: &[u8]) -> Option<u64> {
         let bytes = self.bytes(event)?;
         if bytes.len() > 8 {
@@ -80,7 +80,7 @@ impl Field {
         })
     }
 
-    /// Its text up to the first zero.
+    /// Reads the field as text up to the first zero.
     pub fn text(self, event: &[u8]) -> Option<std::borrow::Cow<'_, str>> {
         let bytes = self.bytes(event)?;
         let end = bytes.iter().position(|byte| *byte == 0);

@@ -17,7 +17,7 @@ const TIME_STAMP: u32 = 31;
 pub struct RawEvent<'a> {
     /// Time on the instance's clock.
     pub time: u64,
-    /// Its fields, which begin with the number of its format.
+    /// Fields of the event, which begin with the number of its format.
     pub bytes: &'a [u8],
 }
 

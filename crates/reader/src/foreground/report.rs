@@ -11,13 +11,13 @@ use ui::format::{percent, short_latency};
 pub struct LatencyReport {
     /// Number of probes.
     pub samples: u64,
-    /// Microseconds.
+    /// Mean, in microseconds.
     pub mean_us: f64,
-    /// Microseconds.
+    /// Median, in microseconds.
     pub p50_us: f64,
-    /// Microseconds.
+    /// 99th percentile, in microseconds.
     pub p99_us: f64,
-    /// Microseconds.
+    /// 99.9th percentile, in microseconds.
     pub p999_us: f64,
 }
 
@@ -34,21 +34,21 @@ impl LatencyReport {
     }
 }
 
-/// Seconds with a foreground by what held the background back.
+/// Seconds with a foreground, by the cause that held the background back.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HeldReport {
-    /// The foreground was measured by itself.
+    /// While the foreground was measured alone.
     pub measuring_s: f64,
-    /// The rate was sought from below.
+    /// While the rate was raised to find the highest one that keeps the targets.
     pub search_s: f64,
-    /// The target of the mean.
+    /// By the target of the mean.
     pub mean_s: f64,
-    /// The target of the p99.
+    /// By the target of the p99.
     pub p99_s: f64,
-    /// The foreground's throughput.
+    /// By the foreground's throughput.
     pub throughput_s: f64,
-    /// The device itself, or another limit.
+    /// By the device itself, or another limit.
     pub itself_s: f64,
 }
 
@@ -73,22 +73,23 @@ pub(crate) type Distribution = Vec<(f64, f64)>;
 pub struct ForegroundReport {
     /// Seconds with a foreground.
     pub foreground_s: f64,
-    /// Without the background, which paused.
+    /// Latency without the background, which paused; null where nothing was measured then.
     pub alone: Option<LatencyReport>,
-    /// Beside it.
+    /// Latency beside the background; null where nothing was measured then.
     pub beside: Option<LatencyReport>,
-    /// The p99 that was kept at last, in microseconds.
+    /// Target of the p99 at the end, in microseconds; null where there was none.
     pub kept_p99_us: Option<f64>,
-    /// The mean that was kept at last, in microseconds.
+    /// Target of the mean at the end, in microseconds; null where there was none.
     pub kept_mean_us: Option<f64>,
-    /// Where these came from: `asked`, `measured`, or `unreachable` where the foreground alone exceeds what was
-    /// requested.
+    /// Source of these targets: `asked`, `measured`, or `unreachable` where the foreground alone exceeds what was
+    /// requested; null where there are none.
     pub target_source: Option<&'static str>,
-    /// Seconds above them.
+    /// Seconds in which latency exceeded these targets.
     pub above_target_s: f64,
     /// Seconds in which the background had its least rate.
     pub least_rate_s: f64,
-    /// Share of what the device gives that the background used beside the foreground, from 0 to 1.
+    /// Share of what the device gives that the background used beside the foreground, from 0 to 1; null where it
+    /// is not known.
     pub device_share: Option<f64>,
     /// Seconds for which each cause held the background back.
     pub held_back: HeldReport,
@@ -101,7 +102,7 @@ pub struct ForegroundReport {
 }
 
 impl ForegroundReport {
-    /// Of a foreground; `None` where there was none for as long as a second.
+    /// Report of a foreground; `None` where there was none for as long as a second.
     pub fn of(outcome: &Outcome) -> Option<ForegroundReport> {
         /// Seconds beside a foreground below which there is no report.
         const LEAST_S: f64 = 1.0;

@@ -59,7 +59,7 @@ pub(crate) struct Comparer {
 }
 
 impl Comparer {
-    /// Of this array, whose members are opened for reading.
+    /// Starts the thread that compares the members of an array, which it opens for reading.
     ///
     /// # Errors
     /// When its layout is not followed, a member cannot be opened, or there is no thread to be had.
@@ -152,8 +152,8 @@ impl Work {
         }
     }
 
-    /// Of these positions, those whose copies differ. Adds those that are compared with nothing to what is `unread`:
-    /// a disk may try for many seconds to read what it cannot, so that this is not read again.
+    /// Those of the positions whose copies differ. Adds positions that have nothing to compare with to `unread`: a
+    /// disk may try for many seconds to read what it cannot, so that they are not read again.
     fn differing(
         &mut self,
         positions: &Ranges,

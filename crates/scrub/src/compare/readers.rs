@@ -99,7 +99,7 @@ pub(super) struct Readers {
 }
 
 impl Readers {
-    /// Of these members.
+    /// Starts a thread for each of these members.
     ///
     /// # Errors
     /// When there is no thread to be had.
@@ -199,7 +199,7 @@ pub(super) mod tests {
     use super::*;
     use std::fs::File;
 
-    /// So many members in files of that length, and the files.
+    /// Members in files of this length, and the files.
     pub(in super::super) fn members(number: usize, length: u64) -> (Disks, Vec<File>) {
         let files: Vec<File> = (0..number)
             .map(|_| {

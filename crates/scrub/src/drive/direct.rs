@@ -12,10 +12,10 @@ use crate::compare::{ComparisonResult, REQUEST};
 /// Most requests to each member in a step: more than one where the rate demands it, so that members need not wait
 /// for each other after each; few, because a step is not interrupted when a foreground appears.
 const DEEPEST: u64 = 4;
-/// A step takes about so long, in seconds, if it has more than one request of each member.
+/// Duration of a step, about, in seconds, if it has more than one request of each member.
 const STEP_S: f64 = 0.1;
-/// Requests to one member are apart by this share of the interval that the rate gives, so that a late one is made up
-/// for; and by no more than this share of a step, so that a slow rate does not last longer than it should.
+/// Distance of the requests to one member, as a share of the interval that the rate gives, so that a late one is made
+/// up for; at most this share of a step, so that a slow rate does not last longer than it should.
 const APART: f64 = 0.7;
 /// Steps that may be made up for at most.
 const STEPS: f64 = 2.0;
@@ -33,7 +33,7 @@ const LATER: Nanos = Nanos(20_000_000);
 /// State of the direct comparison.
 #[derive(Clone, Debug)]
 pub(super) struct DirectComparison {
-    /// Up to here is read, and what is behind is not yet.
+    /// Position up to which the members are read.
     pub(super) at: Sectors,
     pub(super) of: Sectors,
     /// Progress is known at multiples of this, where md may be sent.
@@ -57,7 +57,7 @@ pub(super) struct DirectComparison {
 }
 
 impl DirectComparison {
-    /// From a multiple of `unit` on, to the end of the check, over so many members at once.
+    /// A comparison from a multiple of `unit` to the end of the check, over so many members at once.
     pub(super) fn new(at: Sectors, of: Sectors, unit: Sectors, wide: u64) -> DirectComparison {
         let request = Sectors::of(REQUEST).0.saturating_mul(wide);
         let whole = request / unit.0.max(1) * unit.0;
@@ -76,7 +76,7 @@ impl DirectComparison {
         }
     }
 
-    /// So many seconds passed.
+    /// Adds the credit of so many seconds at the allowed rate.
     pub(super) fn pass(&mut self, may: Allowed, seconds: f64) {
         if let Allowed::Rate(rate) = may {
             let one = self.request.bytes().0 as f64 / rate.max(1.0);
@@ -107,13 +107,14 @@ impl DirectComparison {
         Some(self.at..Sectors(ends).min(self.of))
     }
 
-    /// A step begins.
+    /// Notes that a step begins.
     pub(super) fn begin(&mut self, step: Range<Sectors>) {
         self.credit -= Sectors(step.end.0 - step.start.0).bytes().0 as f64;
         self.reads = Some(step);
     }
 
-    /// A step came back. Gives what the members give, in bytes a second.
+    /// Takes the result of a step. Gives the rate of the members while they read, in bytes a second; `None` where
+    /// parts were read again.
     pub(super) fn come(&mut self, compared: &ComparisonResult) -> Option<f64> {
         let step = self.reads.take()?;
         let bytes = Sectors(step.end.0 - step.start.0).bytes().0 as f64;

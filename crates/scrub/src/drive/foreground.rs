@@ -1,5 +1,5 @@
-//! The whole steering against a modelled array with noise, and with superblocks that md writes: whether
-//! the foreground keeps what it was promised, and whether the check gets what that leaves.
+//! Tests of the whole controller on a modelled array with noise, and with superblocks that md writes: the foreground
+//! keeps its latency target, and the check gets what that leaves.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use super::model::{Event, Load, Model, Noise};

@@ -17,8 +17,8 @@ use study::pace::Allowed;
 use super::direct::DirectComparison;
 use super::{ArrayControl, Drive, ScrubEnd, SyncWindow, TICK, TIMEOUT, Throttle};
 
-/// After so many steps in a row, of each of which much is suspected, md checks by itself: it is faster where much
-/// differs.
+/// Number of steps in a row, of each of which much is suspected, after which md checks by itself: it is faster where
+/// much differs.
 const SUSPECTED: u32 = 4;
 /// Time after that, or after the readers stopped or were too slow for a deadline, until direct comparison is tried
 /// again.
@@ -103,7 +103,8 @@ impl<W: ArrayControl> Drive<'_, W> {
         }
     }
 
-    /// Up to where a check surely was that has ended before its end (`curr_resync_completed`, drivers/md/md.c).
+    /// Position that a check surely reached which has ended before its end (`curr_resync_completed`,
+    /// drivers/md/md.c).
     fn reached(&mut self) -> Option<Sectors> {
         let shown = self.control.tunable(Tunable::Min)?;
         shown.trim().parse().ok().map(Sectors)
@@ -275,7 +276,7 @@ impl<W: ArrayControl> Drive<'_, W> {
         self.poll_seldom(now, false)
     }
 
-    /// All is done.
+    /// Ends the scrub, with all done.
     pub(super) fn done(&mut self) -> ScrubEnd {
         self.at.done = self.at.of;
         self.at.live = self.at.of;

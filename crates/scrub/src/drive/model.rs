@@ -122,7 +122,7 @@ pub(super) struct Client {
 
 /// md drains and writes the superblock in this time.
 const SUPERBLOCK: u64 = 8_000_000;
-/// Its effect on the foreground, as a share of that of a check at full speed.
+/// Effect of that on the foreground, as a share of the effect of a check at full speed.
 const ITS_SHARE: f64 = 0.1;
 
 /// Event at a moment.
@@ -421,7 +421,7 @@ impl Model {
         }
     }
 
-    /// md writes the superblocks when half of the way to the stop is done.
+    /// True if md writes the superblocks now: when half of the way to the stop is done.
     fn is_to_write(&self) -> bool {
         let done = self.position - self.completed as f64;
         let way = self.window_end() - self.completed as f64;

@@ -5,32 +5,31 @@ use record::{Bytes, Nanos};
 
 use study::pace::Allowed;
 
-/// A speed limit that is none, in KiB a second.
+/// Speed limit that limits nothing, in KiB a second.
 const FULL: u64 = 10_000_000;
-/// The least that md takes.
+/// The least speed limit that md takes, in KiB a second.
 const LEAST: u64 = 1;
 /// Sectors that md checks at once at RAID 1 and 10 (`RESYNC_BLOCK_SIZE`, drivers/md/raid1-10.c): a smaller step
 /// would be no smaller.
 const BLOCK: Sectors = Sectors(128);
 /// Work of a step beside a foreground, in seconds at the allowed rate.
 const STEP_S: f64 = 0.5;
-/// But at least so much of each member: each step costs writes of the superblock, one for each time that
-/// it can be halved.
+/// The least step, in sectors of each member: each step costs writes of the superblock, one for each time that it can
+/// be halved.
 const LEAST_STEP: Sectors = Sectors(2048);
-/// Where all foreground requests wait, a step takes no longer than this share of the p99 target. In a longer one
-/// the members idle for most of the time, though the foreground waits.
+/// Share of the p99 target that a step takes at most, where all foreground requests wait for it. In a longer one the
+/// members idle for most of the time, though the foreground waits.
 const HOLDS: f64 = 0.5;
-/// But it is what may be done in so many seconds, at least one unit: the superblocks cost more then than is
-/// gained.
+/// Seconds of work that such a step has at least, and one unit: the superblocks cost more below that than is gained.
 const LEAST_STEP_S: f64 = 0.1;
 /// Largest step beside a foreground.
 const LARGEST_STEP: Bytes = Bytes::mib(64);
 /// Weight of the last step in the duration of a unit.
 const LAST_COUNTS: f64 = 0.2;
-/// Without a foreground, `sync_max` is so many seconds ahead. md drains halfway from where it drained last, so
-/// `sync_max` is raised each quarter of the distance: then md drains once in that time.
+/// Distance of `sync_max` ahead of md without a foreground, in seconds. md drains halfway from where it drained last,
+/// so `sync_max` is raised each quarter of the distance: then md drains once in that time.
 const AHEAD_S: f64 = 2.75;
-/// And at least so far.
+/// The least distance.
 const LEAST_AHEAD: Bytes = Bytes::mib(16);
 /// Share of the distance that is left when `sync_max` is raised.
 const RAISED_AT: f64 = 0.75;
@@ -41,16 +40,16 @@ const STAND: Nanos = Nanos(20_000_000_000);
 /// More than this, in seconds of the rate, is not made up for, neither what it lags behind nor what it was
 /// ahead.
 const OWES_S: f64 = 4.0;
-/// A step waits until no more than this share of the usual number of requests is in flight, for so long.
+/// Share of the usual number of requests in flight down to which a step waits, and its longest wait.
 const FEW: f64 = 0.5;
 const TIMEOUT: Nanos = Nanos(20_000_000);
-/// Where all foreground requests wait, the fewer are in flight, the sooner they complete. There a step waits for
-/// longer, but for no more than this share of the time between two steps.
+/// Longest wait of a step for which all foreground requests wait, and the longest as a share of the time between two
+/// steps: the fewer requests are in flight, the sooner they complete.
 const LONG_TIMEOUT: Nanos = Nanos(100_000_000);
 const LONG_SHARE: f64 = 0.25;
 /// Weight of the last number in the usual one.
 const LAST_NUMBER_COUNTS: f64 = 0.05;
-/// The speed alone is averaged over so many seconds.
+/// Seconds over which md's rate is averaged.
 const AVERAGE_S: f64 = 1.0;
 
 /// Shortest and longest interval, beside a foreground, at which `sync_max` may be raised.
@@ -67,12 +66,12 @@ const SLOWEST_TICK: Nanos = Nanos(100_000_000);
 /// Throttling of md below `sync_max`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Throttle {
-    /// As fast as it can.
+    /// md goes as fast as it can.
     Open,
-    /// A little at a time while there is a foreground.
+    /// md goes a little at a time while there is a foreground.
     Gentle,
-    /// Not at all: md is faster than the least limit, and sleeps until that is raised. It sees so within
-    /// what it checks at once, but goes on only half a second after the limit is raised.
+    /// md does nothing: it is faster than the least limit, and sleeps until that is raised. It sees so within what
+    /// it checks at once, but goes on only half a second after the limit is raised.
     Shut,
 }
 
@@ -97,7 +96,7 @@ impl Throttle {
 #[derive(Clone, Debug)]
 pub(super) struct SyncWindow {
     at: Sectors,
-    /// It stands at multiples of this.
+    /// Unit: `sync_max` is a multiple of this.
     unit: Sectors,
     /// The least step where not all foreground requests wait for it.
     least: Sectors,
@@ -109,18 +108,18 @@ pub(super) struct SyncWindow {
     shut: bool,
     /// The end, rounded up; `None` until it is known.
     last: Option<Sectors>,
-    /// Where it stays though the end is further.
+    /// Position at which `sync_max` stays though the end is further.
     stop: Option<Sectors>,
     /// Bytes that may be checked now, beyond where md is; negative when it went too far.
     credit: f64,
     /// The last rate allowed, in bytes a second.
     rate: f64,
-    /// Bytes a second, averaged.
+    /// Rate of md, averaged, in bytes a second.
     speed: f64,
-    /// When md stood at it last, and after how long it must again.
+    /// Time at which md last stood at `sync_max`, and time after which it must again.
     stood: Nanos,
     stands: Nanos,
-    /// Since when a step waits for a moment with few requests in flight, and how many are usual.
+    /// Time since which a step waits for a moment with few requests in flight, and the usual number of them.
     waits: Option<Nanos>,
     usual: Option<f64>,
     /// The step that md is at: when it began, and of how many units it is.
@@ -159,14 +158,15 @@ impl SyncWindow {
         }
     }
 
-    /// For an array where all foreground requests wait for each request of the check: RAID 10 lets all that were begun
-    /// complete, and none begin until one of its own of 64 KiB has completed (`raise_barrier`, drivers/md/raid10.c).
+    /// Sets whether all foreground requests wait for each request of the check: RAID 10 lets all that were begun
+    /// complete, and none begin until one of its own of 64 KiB has completed (`raise_barrier`,
+    /// drivers/md/raid10.c).
     pub(super) fn with_barrier_if(mut self, holds_all: bool) -> SyncWindow {
         self.holds_all = holds_all;
         self
     }
 
-    /// It goes no further than this, if that is given.
+    /// Sets a position beyond which `sync_max` does not go, if one is given.
     pub(super) fn with_end(mut self, stop: Option<Sectors>) -> SyncWindow {
         self.stop = stop;
         self
@@ -182,7 +182,7 @@ impl SyncWindow {
         Sectors(place.0 / self.unit.0 * self.unit.0)
     }
 
-    /// It stands at multiples of this.
+    /// Unit: `sync_max` is a multiple of this.
     pub(super) fn unit(&self) -> Sectors {
         self.unit
     }
@@ -214,7 +214,7 @@ impl SyncWindow {
         Some(self.unit.bytes().0 as f64 / unit_s.max(1e-6))
     }
 
-    /// Where it is.
+    /// Present `sync_max`.
     pub(super) fn at(&self) -> Sectors {
         self.at
     }
@@ -229,7 +229,7 @@ impl SyncWindow {
         self.last.is_some_and(|last| self.at >= last)
     }
 
-    /// md stood at it, and what is done was kept.
+    /// Notes that md stood at it, and that the progress was stored.
     pub(super) fn note_stop(&mut self, now: Nanos) {
         if self.must_stand(now) {
             self.stands = Nanos((2 * self.stands.0).min(STAND.0));
@@ -237,7 +237,7 @@ impl SyncWindow {
         self.stood = now;
     }
 
-    /// Takes that md went on by so many bytes in so many seconds, and gives how it may go.
+    /// Takes md's progress of so many bytes in so many seconds, and gives its throttling from now on.
     pub(super) fn throttle(
         &mut self,
         may: Allowed,
@@ -284,7 +284,7 @@ impl SyncWindow {
         Throttle::Shut
     }
 
-    /// So long nothing is to be done at this pace.
+    /// Time for which nothing is to be done at this pace.
     pub(super) fn rest(&self, may: Allowed, live: Sectors, now: Nanos) -> Nanos {
         let rate = match may {
             Allowed::Rate(rate) => rate,

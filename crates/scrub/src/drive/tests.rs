@@ -127,7 +127,7 @@ fn all_is_found_once_over_any_number_of_interruptions() {
     });
 }
 
-/// Runs with something that happens after eleven seconds, and gives what came of it.
+/// Runs with an event after eleven seconds, and gives the result.
 fn with(event: Event) -> (DriveResult, Model) {
     let mut model = Model::new(600 * FASTEST as u64, FASTEST);
     model.events.push((11 * SECOND, event));

@@ -7,10 +7,10 @@ use record::sample::SyncAction;
 /// Work that md waits to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum PendingWork {
-    /// To make an array whole that shares a disk with this one: of such md works on one at a time, and a
-    /// check that has reached its `sync_max` counts as at work.
+    /// A recovery, resync or reshape of another array that shares a disk with this one: md works on one of them at a
+    /// time, and a check that has reached its `sync_max` counts as at work.
     Competing(CompetingArray),
-    /// To replace a member of this array by a spare.
+    /// The replacement of a member of this array by a spare.
     Replacement,
 }
 
@@ -39,7 +39,7 @@ pub(crate) struct PendingWorkDetector {
 }
 
 impl PendingWorkDetector {
-    /// Before the check begins.
+    /// State before the check begins.
     pub(crate) fn before(sync: &Sync) -> PendingWorkDetector {
         PendingWorkDetector {
             left: sync.is_to_replace(),

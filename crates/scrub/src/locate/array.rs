@@ -25,13 +25,13 @@ const SECTOR: u64 = 512;
 pub(crate) enum NotCompared {
     /// sysfs lacks an attribute.
     Silent(String, &'static str),
-    /// It is of a level that has nothing to compare.
+    /// The level has nothing to compare.
     Level(String, MdLevel),
-    /// Its layout is not supported.
+    /// The layout is not supported.
     Layout(String, u64),
-    /// It is being reshaped.
+    /// The array is being reshaped.
     Reshaped(String),
-    /// It keeps its metadata outside of the kernel, such as imsm.
+    /// The metadata is kept outside of the kernel, such as imsm.
     External(String),
     /// A member could not be opened.
     Member(String, String),
@@ -86,9 +86,9 @@ pub(crate) struct OpenedArray {
 /// The members of an array, opened for reading past all caches.
 #[derive(Debug)]
 pub(crate) struct Disks {
-    /// By slot; `None` where one is missing, failed, or being rebuilt.
+    /// Members by slot; `None` where one is missing, failed, or being rebuilt.
     slots: Vec<Option<Disk>>,
-    /// Idle gaps of each.
+    /// Idle gaps of each member.
     gaps: Vec<IdleGap>,
 }
 
@@ -141,7 +141,7 @@ impl Members for Disks {
         disk.map_or(0, |disk| disk.offset)
     }
 
-    /// In an idle gap: a foreground request waits for one read at most.
+    /// Reads in an idle gap: a foreground request waits for one read at most.
     fn read(&mut self, slot: u32, at: u64, into: &mut [u8]) -> io::Result<()> {
         let mut gap = self.gaps.get(slot as usize).copied().unwrap_or_default();
         let (read, _) = gap.read(
@@ -170,7 +170,7 @@ impl Disks {
         disk.counter.as_ref()?.read().ok()
     }
 
-    /// As [`Members::read`], for several threads at once.
+    /// Reads as [`Members::read`], for several threads at once.
     ///
     /// # Errors
     /// When the disk is not there, or cannot read it.

@@ -9,7 +9,7 @@ const fn twice(byte: u8) -> u8 {
     (byte << 1) ^ (if byte & 0x80 == 0 { 0 } else { POLYNOMIAL })
 }
 
-/// For each byte but 0, the power of the generator that it is.
+/// Power of the generator that each byte is; none for 0.
 const LOGS: [u8; 256] = {
     let mut logs = [0; 256];
     let mut power = 1;
@@ -32,8 +32,8 @@ pub(crate) struct Syndromes {
 }
 
 impl Syndromes {
-    /// Of equal parts of a stripe: the data in the order of the second parity, and the parities as
-    /// they are on the disks.
+    /// Syndromes of equal parts of a stripe: the data in the order of the second parity, and the parities as they
+    /// are on the disks.
     pub(crate) fn of(data: &[&[u8]], p: &[u8], q: &[u8]) -> Syndromes {
         let mut sums = Syndromes {
             p: p.to_vec(),
@@ -82,10 +82,10 @@ pub(crate) enum WrongPart {
     P,
     /// The second parity.
     Q,
-    /// This one of the data, in the order of the second parity. It may be more than there are: then
-    /// several parts are odd.
+    /// This part of the data, in the order of the second parity. The number may be larger than that of the parts:
+    /// then several are wrong.
     Data(usize),
-    /// Not one alone.
+    /// More than one.
     Several,
 }
 

@@ -15,10 +15,10 @@ mod ten;
 pub(crate) use parity::{Parity, Rotation};
 pub(crate) use ten::{Copies, Raid10};
 
-/// As much is compared at once at most, in bytes.
+/// The most bytes to compare at once.
 pub(crate) const MOST: u64 = 128 << 10;
 
-/// md checks so much of a mirror at once, in bytes (`RESYNC_BLOCK_SIZE` in drivers/md/raid1.c).
+/// Bytes of a mirror that md checks at once (`RESYNC_BLOCK_SIZE` in drivers/md/raid1.c).
 const WHOLE: u64 = 64 << 10;
 
 /// Layout of an array on its members.
@@ -28,7 +28,7 @@ pub(crate) enum Geometry {
     Mirror {
         /// Number of slots.
         disks: u32,
-        /// In bytes.
+        /// Size of the array, in bytes.
         size: u64,
     },
     /// RAID 10.
@@ -42,7 +42,7 @@ pub(crate) enum Geometry {
 pub(crate) struct MemberOffset {
     /// The member's slot.
     pub slot: u32,
-    /// In bytes from where the array's data begins on it.
+    /// Offset in bytes from where the array's data begins on it.
     pub at: u64,
 }
 
@@ -51,7 +51,7 @@ pub(crate) struct MemberOffset {
 pub(crate) struct RelatedParts {
     /// The position of the check.
     pub position: u64,
-    /// In bytes: at most [`MOST`].
+    /// Length in bytes: at most [`MOST`].
     pub length: u64,
     /// Relation between the parts.
     pub relation: PartRelation,
@@ -60,9 +60,9 @@ pub(crate) struct RelatedParts {
 /// Relation between parts of members.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum PartRelation {
-    /// They are copies of the array's bytes at the position.
+    /// Copies of the array's bytes at the position.
     Copies(Vec<MemberOffset>),
-    /// They are a part of a stripe.
+    /// Parts of a stripe.
     Stripe {
         /// The data, each with its offset in the array, in the order in which the second parity
         /// counts it: the first is multiplied by 1, the next by the generator, and so forth.

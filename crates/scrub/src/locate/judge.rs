@@ -1,4 +1,4 @@
-//! Comparison of parts that belong together: do they agree, and which one does not.
+//! Comparison of parts that belong together, and identification of the one that differs.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::Hasher as _;
@@ -19,7 +19,7 @@ pub(crate) enum WrongMember {
     Member(u32),
     /// More than one, so that none can be named.
     Several,
-    /// It cannot be decided: there are two copies, or one parity.
+    /// The wrong member cannot be identified: there are two copies, or one parity.
     Untold,
 }
 
@@ -71,7 +71,7 @@ pub(super) fn differing_sectors(relation: &PartRelation, parts: &[&[u8]]) -> Ran
         .collect()
 }
 
-/// For each byte, a number that is 0 where the parts agree.
+/// A number for each byte, which is 0 where the parts agree.
 fn errors(relation: &PartRelation, parts: &[&[u8]]) -> Vec<u8> {
     let Some((first, others)) = parts.split_first() else {
         return Vec::new();

@@ -46,19 +46,19 @@ pub(crate) enum OwnerKind {
     },
     /// Free space of the file system mounted there.
     Free(PathBuf),
-    /// In use by the file system mounted there, and of no file that could be seen: metadata, its log,
-    /// a file that was deleted and is still open, or one beneath another mount.
+    /// Space in use by the file system mounted there, but by no file that could be seen: metadata, its log, a file
+    /// that was deleted and is still open, or one beneath another mount.
     Nameless(PathBuf),
     /// Swap on a device.
     Swap(String),
-    /// Of a device whose contents are not followed, and why.
+    /// Bytes of a device whose contents are not followed, and the reason.
     Unknown(String),
 }
 
 /// Owners that were found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Owners {
-    /// Each kind of bytes; files in the order in which they were met.
+    /// Owners of each kind of bytes; files in the order in which they were met.
     pub list: Vec<Owner>,
     /// Number of further files with such bytes.
     pub more_files: u64,
@@ -160,7 +160,7 @@ struct Search<'a> {
     mount: &'a Mount,
     /// Bytes of the file system's device.
     wanted: &'a Ranges,
-    /// Those of the array that they lie on.
+    /// Gives the ranges of the array for ranges of the device.
     down: &'a dyn Fn(&Ranges) -> Ranges,
     found: &'a mut Owners,
 }

@@ -111,8 +111,8 @@ pub(crate) struct RereadSchedule {
 }
 
 impl RereadSchedule {
-    /// As a live array wants it: md writes a block to its members within milliseconds, seldom within
-    /// some hundred.
+    /// Schedule for a live array: md writes a block to its members within milliseconds, seldom within some
+    /// hundred.
     pub(crate) const LIVE: RereadSchedule = RereadSchedule {
         rounds: 3,
         pause: Duration::from_millis(300),
@@ -148,7 +148,7 @@ pub(crate) fn search(
 /// A place that differed.
 struct Suspect {
     position: u64,
-    /// Stands for all bytes there, of all members.
+    /// Hash of all bytes there, of all members.
     hash: u64,
 }
 
@@ -159,7 +159,7 @@ struct Search<'a> {
     again: RereadSchedule,
     interrupt: &'a AtomicBool,
     suspects: Vec<Suspect>,
-    /// A mismatch that its neighbour may go on with.
+    /// A mismatch that its neighbour may continue.
     pending: Option<Mismatch>,
     each: &'a mut dyn FnMut(Mismatch),
     summary: Summary,
@@ -231,7 +231,7 @@ impl Search<'_> {
         }
     }
 
-    /// Reads a group whole; whether that went well.
+    /// Reads a whole group; true if that succeeded.
     fn read(&mut self, group: &RelatedParts) -> bool {
         let places = group.places();
         let length = group.length as usize;
@@ -289,7 +289,7 @@ impl Search<'_> {
         }
     }
 
-    /// Waits; whether it was not interrupted.
+    /// Waits; true if it was not interrupted.
     fn pause(&self) -> bool {
         let mut left = self.again.pause;
         while !left.is_zero() && !self.is_interrupted() {

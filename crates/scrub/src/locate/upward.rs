@@ -1,4 +1,4 @@
-//! From bytes of an array up to the devices on it: partitions, logical volumes, arrays of arrays.
+//! Mapping of an array's bytes up to the devices on it: partitions, logical volumes, arrays of arrays.
 
 use std::ops::Range;
 

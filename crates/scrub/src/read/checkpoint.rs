@@ -12,9 +12,9 @@ use reader::{DiskAttachment, VolumeKey};
 pub(crate) struct Checkpoint {
     /// The path by which it was named last.
     pub path: String,
-    /// By what the disk itself is known.
+    /// Key by which the ledger knows the disk itself.
     pub disk: String,
-    /// Its attachment, of a disk that is known only by its path.
+    /// Attachment of a disk that only its path identifies.
     pub attached: Option<DiskAttachment>,
     /// Ranges to be read: of a member, the array's data.
     pub whole: Ranges,
@@ -22,7 +22,7 @@ pub(crate) struct Checkpoint {
     pub done: Ranges,
     /// Ranges that could not be read.
     pub unreadable: Ranges,
-    /// When it was first begun.
+    /// Time of the first start.
     pub began: Timestamp,
     /// Time that it ran, over all starts, in seconds.
     pub ran_s: f64,
@@ -36,7 +36,7 @@ impl LongWork for Checkpoint {
 }
 
 impl Checkpoint {
-    /// Nothing of a disk that is known by `key`, of which this is to be read.
+    /// Checkpoint at the beginning of reading `whole` of a disk with this key.
     pub(crate) fn fresh(path: String, key: &VolumeKey, whole: Ranges) -> Checkpoint {
         let attached = match key {
             VolumeKey::Path(_, attached) => attached.clone(),

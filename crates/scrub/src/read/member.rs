@@ -20,7 +20,7 @@ use ui::exit::sentence;
 pub(crate) const BLOCK: Bytes = Bytes::kib(512);
 /// The most requests in flight, for each member: at 512 KiB and 10 ms a request, 800 MiB/s.
 pub(crate) const MOST_DEPTH: usize = 16;
-/// With so many it begins.
+/// Requests in flight at the start.
 const START_DEPTH: usize = 4;
 /// The mark of a piece of a block that failed, and that of a block.
 const PIECE: u64 = 1;
@@ -48,7 +48,7 @@ pub(crate) struct Member<'a> {
 
 /// Result of a member.
 pub(crate) struct MemberResult {
-    /// Where it stands.
+    /// State of its reading.
     pub checkpoint: Checkpoint,
     /// Bytes that were read at this start.
     pub read: Bytes,

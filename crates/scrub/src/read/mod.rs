@@ -2,9 +2,9 @@
 //! be read. At the pace of a scrub: the foreground latency of the array decides, while the reads go to its
 //! members, without md.
 //!
-//! - `source`: what is read; `checkpoint`: from what a later start goes on;
+//! - `source`: what is read; `checkpoint`: the state from which a later start continues;
 //! - `one`: one array or disk; `member`: the requests to each member; `share`: their common pace;
-//! - `places`: which bytes of an array lie on a bad place; `report`: the answer.
+//! - `places`: the bytes of an array at a bad place; `report`: the answer.
 
 mod checkpoint;
 mod member;
@@ -33,7 +33,7 @@ use source::ReadSource;
 use ui::context::Context;
 use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome};
 
-/// The first checkpoint comes so soon.
+/// Time until the first checkpoint.
 const FIRST: Duration = Duration::from_secs(2);
 /// The longest time between two checkpoints, while they are few that take turns.
 const LONGEST: Duration = Duration::from_secs(10);
@@ -89,7 +89,7 @@ pub(super) fn read(
     answer(&found, args, context)
 }
 
-/// All that was named, or what is wrong with any of it.
+/// All sources that were named, or what is wrong with any of them.
 fn find_all(
     words: &[String],
     devices: &Devices,

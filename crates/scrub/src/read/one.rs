@@ -1,4 +1,4 @@
-//! The reading of one array or disk, from its start to what came of it.
+//! The reading of one array or disk, from its start to its result.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread::{ScopedJoinHandle, sleep};
@@ -33,11 +33,11 @@ const POLL: Duration = Duration::from_millis(250);
 /// End of a reading.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ReadEnd {
-    /// All was requested.
+    /// Everything was requested.
     Done,
-    /// By a signal.
+    /// A signal ended it.
     Interrupted,
-    /// Its time was up.
+    /// The time was up.
     TimeUp,
     /// The array was stopped, or a disk went away.
     Gone(String),
@@ -50,7 +50,7 @@ pub(crate) enum ReadEnd {
 /// Result of an array or disk.
 pub(crate) struct Read {
     pub source: ReadSource,
-    /// Of each part.
+    /// Result of each part.
     pub parts: Vec<MemberResult>,
     pub ending: ReadEnd,
     /// Duration of this start, in seconds.

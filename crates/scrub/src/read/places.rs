@@ -1,4 +1,4 @@
-//! Which bytes of an array lie where a member cannot be read.
+//! Bytes of an array at the unreadable extents of a member.
 
 use linux::Root;
 use linux::block::{Device, DeviceNumber, Devices};

@@ -20,7 +20,7 @@ use super::source::{ArrayState, ReadPart};
 use ui::table::{Column, layout, wrap};
 use ui::units::{rate, span};
 
-/// So many extents, and so many files, are listed in text. JSON has all.
+/// Number of extents, and of files, that are listed in text. JSON has all.
 const MOST_LISTED: usize = 8;
 
 const COLUMNS: [Column; 7] = [
@@ -308,7 +308,9 @@ pub(crate) fn document(found: &[ReadResult]) -> String {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct Document<'a> {
+    /// Mode of the command: `read`.
     mode: &'static str,
+    /// Result of each array or disk.
     read: Vec<SourceDocument<'a>>,
 }
 
@@ -316,20 +318,30 @@ pub(crate) struct Document<'a> {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct SourceDocument<'a> {
+    /// Path of the array or disk.
     device: String,
-    /// Of an array.
+    /// UUID of the array; null for a disk.
     uuid: Option<&'a str>,
+    /// RAID level as md names it, such as `raid0`; null for a disk.
     level: Option<&'a str>,
+    /// Result of each disk that was read: the members of the array, or the disk itself.
     disks: Vec<DiskDocument<'a>>,
-    /// Unreadable extents of the array or disk.
+    /// Unreadable extents, as bytes of the array or disk.
     unreadable: Vec<ExtentDocument>,
+    /// Owners of the unreadable extents; null where there are none, without `--locate`, or where the search
+    /// failed.
     located: Option<Vec<OwnerDocument<'a>>>,
+    /// End of the reading: `done`, `interrupted`, `time-up`, `gone`, `recovery` or `failed`.
     ended: &'static str,
+    /// Reason for an early end, as a clause; null where all was read.
     why: Option<String>,
+    /// Duration of this start, in seconds.
     seconds: f64,
-    /// True if the ledger knows how far all of it is.
+    /// True if the progress of all its disks is in the ledger, so that the same command continues from there.
     kept: bool,
+    /// Latency of the foreground, and its targets.
     foreground: ForegroundDocument,
+    /// Notes for people, in sentences.
     notes: &'a [String],
 }
 
@@ -337,23 +349,33 @@ struct SourceDocument<'a> {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct DiskDocument<'a> {
+    /// Path of the disk.
     device: &'a Path,
-    /// Its place in the array.
+    /// Slot of the member in its array; null for a disk that is no member.
     slot: Option<u32>,
+    /// Bytes of the disk that are to be read in all.
     of_bytes: Bytes,
     /// Bytes that earlier starts read.
     before_bytes: Bytes,
+    /// Bytes that this start read.
     read_bytes: Bytes,
+    /// Bytes that are still to be read.
     left_bytes: Bytes,
+    /// Unreadable extents, as bytes of the disk.
     unreadable: Vec<ExtentDocument>,
+    /// Number of starts, this one included.
     starts: u32,
+    /// Running time of all starts, in seconds.
     seconds_of_all_starts: f64,
 }
 
+/// A contiguous range of bytes.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct ExtentDocument {
+    /// Offset of its first byte.
     offset_bytes: u64,
+    /// Length in bytes.
     length_bytes: u64,
 }
 
@@ -361,32 +383,49 @@ struct ExtentDocument {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct OwnerDocument<'a> {
+    /// The extents, as bytes of the array or disk.
     extents: Vec<ExtentDocument>,
+    /// The owner of their bytes.
     what: OwnerKindDocument<'a>,
 }
 
+/// Owner of bytes on a disk.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 enum OwnerKindDocument<'a> {
+    /// A file.
     File {
+        /// Path of the file.
         path: &'a Path,
+        /// The extents, as bytes of the file.
         parts: Vec<ExtentDocument>,
+        /// True if a snapshot or another file shares these bytes.
         shared: bool,
     },
+    /// Space that is allocated to a file and was never written.
     Unwritten {
+        /// Path of the file.
         path: &'a Path,
     },
+    /// Free space of a file system.
     Free {
+        /// Mount point of the file system.
         mount: &'a Path,
     },
+    /// Space in use by a file system, but by no file that could be seen: metadata, its log, or a deleted file.
     Nameless {
+        /// Mount point of the file system.
         mount: &'a Path,
     },
+    /// Swap space.
     Swap {
+        /// Path of the swap device.
         device: &'a str,
     },
+    /// Bytes whose owner is not known.
     Unknown {
+        /// Reason for which it is not known, as a clause.
         why: &'a str,
     },
 }

@@ -38,7 +38,7 @@ struct Turn {
 }
 
 impl SharedReadState {
-    /// Of which so many bytes are behind already, and which may do nothing yet.
+    /// Rate of members of which so many bytes are done already; nothing is allowed yet.
     pub(crate) fn new(passed: u64) -> SharedReadState {
         SharedReadState {
             turn: Mutex::new(Turn {
@@ -88,7 +88,7 @@ impl SharedReadState {
         }
     }
 
-    /// A request for so many bytes goes.
+    /// Notes a request for so many bytes.
     pub(crate) fn note_issued(&self, now: Nanos, bytes: u64) {
         let mut turn = self.turn();
         let rate = match turn.may {
@@ -99,7 +99,7 @@ impl SharedReadState {
         self.in_flight.fetch_add(bytes, Relaxed);
     }
 
-    /// A request came back with so many bytes after so long.
+    /// Notes a request that came back with so many bytes after so long.
     pub(crate) fn note_completed(&self, bytes: u64, took: Nanos) {
         if matches!(self.allowance(), Allowed::Rate(_)) {
             self.took.fetch_add(took.0, Relaxed);
@@ -109,7 +109,7 @@ impl SharedReadState {
         self.in_flight.fetch_sub(bytes, Release);
     }
 
-    /// So many bytes more are behind.
+    /// Counts bytes that were skipped as done.
     pub(crate) fn note_skipped(&self, bytes: u64) {
         self.passed.fetch_add(bytes, Relaxed);
     }

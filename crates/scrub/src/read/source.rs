@@ -31,11 +31,11 @@ pub(crate) struct ReadSource {
 
 /// State of an array that matters here.
 pub(crate) struct ArrayState {
-    /// By what the ledger knows it.
+    /// UUID by which the ledger knows the array.
     pub uuid: String,
-    /// Its level, as the kernel has it.
+    /// RAID level as the kernel has it.
     pub level: Option<MdLevel>,
-    /// Its work.
+    /// State of md's work on it.
     pub sync: Sync,
 }
 
@@ -56,9 +56,9 @@ impl ArrayState {
 pub(crate) struct ReadPart {
     /// The device.
     pub volume: Volume,
-    /// Of a member, its place in the array.
+    /// Slot of a member in the array; `None` for a disk.
     pub slot: Option<u32>,
-    /// Where the array's data begins on it, in bytes.
+    /// Start of the array's data on it, in bytes.
     pub offset: u64,
     /// Ranges of it that are read.
     pub whole: Ranges,
@@ -81,7 +81,7 @@ impl ReadSource {
         Ok(source)
     }
 
-    /// Its node, as users write it.
+    /// Path of the device's node.
     pub(crate) fn path(&self) -> String {
         self.device.node().display().to_string()
     }
@@ -95,7 +95,7 @@ impl ReadSource {
         disks
     }
 
-    /// By what the ledger knows one of its parts.
+    /// Key of a part in the ledger.
     pub(crate) fn key(&self, part: &ReadPart) -> String {
         match (&self.array, part.slot) {
             (Some(array), Some(slot)) => format!("{} slot {slot}", array.uuid),

@@ -17,9 +17,9 @@ use super::super::locate::{Disks, Geometry, MemberOffset, Members as _, Writer};
 use super::super::saved_tunables::{RestoredBy, SavedTunables, Setting};
 use super::window::RewriteAccess;
 
-/// Writes to a window wait no longer than this.
+/// Longest time for which writes to a window wait.
 const HOLDS: Duration = Duration::from_secs(60);
-/// md has so long to do what takes it a moment.
+/// Time limit for what takes md a moment.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// Interval between two polls.
 const POLL: Duration = Duration::from_millis(5);
@@ -28,7 +28,7 @@ const LEAST_STRIPES: &str = "17";
 /// md keeps stripes in eight lists, by their rows of 4 KiB (`NR_STRIPE_HASH_LOCKS`), with two or three of
 /// the 17 in each: after four other rows of each list nothing else is left.
 const OTHERS: u64 = 8 * 4 * 4096;
-/// md counts a row of 4 KiB as so many sectors.
+/// Sectors that md counts for a row of 4 KiB.
 const COUNTED: u64 = 8;
 
 /// The array, over the windows of a repair.
@@ -51,7 +51,7 @@ pub(crate) struct HeldWrites {
 }
 
 impl<'a> RepairHost<'a> {
-    /// All tunables that a window needs, as they are before: what puts them back, at the end or after a kill.
+    /// All tunables that a window needs with their present values, to restore them at the end or after a kill.
     pub(crate) fn saved_tunables(&self, positions: &Range<u64>) -> SavedTunables {
         let (low, high) = self.suspended(positions);
         let setting = |tunable: Tunable, write: String, shows: Option<String>| Setting {
@@ -135,7 +135,7 @@ impl<'a> RepairHost<'a> {
         }
     }
 
-    /// Has md check these positions, and gives the sectors that it counts.
+    /// Makes md check these positions, and gives the sectors that it counts.
     fn check(&self, positions: &Range<u64>) -> Result<u64, String> {
         let sectors = |bytes| Sectors::of(Bytes(bytes));
         let (from, to) = (sectors(positions.start), sectors(positions.end));

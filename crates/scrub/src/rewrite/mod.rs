@@ -35,7 +35,7 @@ use super::target::Target;
 use ui::context::Context;
 use ui::exit::Failure;
 
-/// Writes wait to so much at once at most, in bytes of positions, or to one chunk where that is more.
+/// The most that writes wait to at once, in bytes of positions, or one chunk where that is more.
 const MOST: u64 = 1 << 20;
 
 /// Method of an array's repair.
@@ -214,7 +214,7 @@ struct RepairJob<'a> {
 }
 
 impl<'a> RepairJob<'a> {
-    /// The check is done; from here on its work is open again, so that a kill is tidied up after.
+    /// Opens the work of a finished check again, so that the next start tidies up after a kill.
     fn begin(
         context: &Context,
         uuid: &str,
@@ -226,7 +226,7 @@ impl<'a> RepairJob<'a> {
         Ok(RepairJob { job, checkpoint })
     }
 
-    /// A window is about to be rewritten.
+    /// Stores in the ledger that a window is about to be rewritten.
     fn save_window(
         &mut self,
         window: &Window,
@@ -241,7 +241,7 @@ impl<'a> RepairJob<'a> {
         Ok(self.job.save(self.checkpoint)?)
     }
 
-    /// All was done, or as much as could be.
+    /// Stores the end of the repair, with all done or as much as could be.
     fn end(mut self, repaired: &Repaired) -> anyhow::Result<()> {
         let checkpoint = self.checkpoint;
         if repaired.trouble.is_none() {

@@ -10,18 +10,18 @@ use super::super::locate::{
 };
 use super::super::repair::BlockResult;
 
-/// So often it is tried to have md forget the stripes that it keeps in memory.
+/// Number of attempts to make md forget the stripes that it keeps in memory.
 const FORGETS: u32 = 4;
 
 /// The array as a rewrite needs it.
 pub(crate) trait RewriteAccess {
-    /// Has writes to these positions wait, and those that are under way come to their end.
+    /// Makes writes to these positions wait, after those that are under way.
     fn suspend(&mut self, positions: &Range<u64>) -> Result<(), String>;
 
-    /// Ends that, and puts back what else was changed.
+    /// Lets writes continue, and restores what else was changed.
     fn release(&mut self) -> Result<(), String>;
 
-    /// Has md forget what it keeps of these positions in memory.
+    /// Makes md forget what it keeps of these positions in memory.
     fn forget(&mut self, positions: &Range<u64>) -> Result<(), String>;
 
     /// The blocks that differ at these positions, as md sees them; `None` where md keeps nothing in memory
@@ -47,16 +47,16 @@ pub(crate) struct Block {
 /// Blocks that are rewritten while writes to these positions wait.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Window {
-    /// In whole units of the array's geometry.
+    /// Positions, in whole units of the array's geometry.
     pub positions: Range<u64>,
-    /// In order; at least one.
+    /// Blocks in order; at least one.
     pub blocks: Vec<Block>,
 }
 
 /// The outcome for a window.
 #[derive(Debug)]
 pub(crate) struct WindowResult {
-    /// For each of its blocks.
+    /// Result of each of its blocks.
     pub fates: Vec<BlockResult>,
     /// Trouble that needs attention before anything else is written.
     pub trouble: Option<String>,

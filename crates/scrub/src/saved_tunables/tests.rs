@@ -55,7 +55,7 @@ impl Tunables {
         }
     }
 
-    /// Another array, with a member on the disk on which this one has one.
+    /// Adds another array, with a member on the disk on which this one has one.
     pub(crate) fn beside(&self, files: &[(&str, &str)]) {
         let block = self.place.path().join("sys/class/block");
         for folder in ["vda", "md0/md/dev-vda", "md1/md/dev-vda"] {
@@ -85,7 +85,7 @@ impl Tunables {
     }
 }
 
-/// As a scrub leaves them that is killed.
+/// Tunables as a killed scrub leaves them.
 pub(crate) const TURNED: [(&str, &str); 7] = [
     ("sync_action", "check"),
     ("sync_min", "4096"),

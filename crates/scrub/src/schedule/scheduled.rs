@@ -52,9 +52,9 @@ pub(crate) enum ScheduleSource {
     Timer {
         /// The unit's name.
         unit: String,
-        /// It is enabled by links in `/etc`, which systemctl can take out again.
+        /// True if links in `/etc` enable it, which systemctl can take out again.
         is_enabled: bool,
-        /// It is started.
+        /// True if it is started.
         is_active: bool,
     },
     /// A crontab, as a path on the host, and the line's number from 1; without one a script in a folder such as
@@ -90,7 +90,7 @@ pub(crate) struct Scheduled {
     pub next: Option<Zoned>,
     /// The times at which cron starts it, as they are written there, as a sentence.
     pub times: Option<String>,
-    /// It runs now.
+    /// True if it runs now.
     pub runs_now: bool,
     /// Arrays that it leaves out, by their names in the kernel.
     pub skips: Vec<String>,
@@ -196,7 +196,7 @@ pub(crate) struct ScheduledChecks {
 }
 
 impl ScheduledChecks {
-    /// Those that run.
+    /// Checks that are not turned off.
     pub(crate) fn running(&self) -> impl Iterator<Item = &Scheduled> {
         self.scheduled.iter().filter(|one| one.off.is_none())
     }

@@ -15,7 +15,7 @@ const FOLDERS: [&str; 5] = [
     "lib/systemd/system",
 ];
 
-/// systemd runs on the host whose `/` is at `root` (sd_booted(3)).
+/// True if systemd runs on the host whose `/` is at `root` (sd_booted(3)).
 pub(crate) fn is_running(root: &Path) -> bool {
     root.join("run/systemd/system").is_dir()
 }

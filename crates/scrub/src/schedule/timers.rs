@@ -8,7 +8,7 @@ use jiff::Zoned;
 use super::scheduled::{Checker, ScheduleSource, Scheduled, ScheduledChecks};
 use super::systemd::{self, Unit};
 
-/// This program's own timer, which is no collision: one scrub refuses another.
+/// disksmith's own timer, which is no collision: one scrub refuses another.
 const OWN: &str = "disksmith-scrub.timer";
 const OF_TIMERS: &str = "Id,LoadState,UnitFileState,ActiveState,Triggers,NextElapseUSecRealtime";
 const OF_SERVICES: &str = "Id,ActiveState,Wants,ExecStart";

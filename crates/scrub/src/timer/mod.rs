@@ -231,7 +231,7 @@ fn off(host: &TimerHost, scheduled: &Scheduled) -> anyhow::Result<Option<Disable
 }
 
 impl TimerHost<'_> {
-    /// Where one of the units is.
+    /// Path of one of the units.
     fn at(&self, name: &str) -> PathBuf {
         self.root.join(FOLDER).join(name)
     }

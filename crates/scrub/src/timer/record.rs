@@ -14,11 +14,11 @@ use super::keys::Change;
 /// Unit or entry that was turned off.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ReplacedCheck {
-    /// In the order in which it was done.
+    /// Units and entries in the order in which they were turned off.
     pub list: Vec<DisabledCheck>,
 }
 
-/// One thing that was turned off.
+/// A unit or entry that was turned off.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub(crate) enum DisabledCheck {

@@ -13,7 +13,7 @@ pub(crate) struct TimerSettings {
     /// The absolute path of the ledger. A service has no home in which it would be searched for, and what
     /// runs after it must look where it has noted its tunables.
     pub ledger: PathBuf,
-    /// When it begins, as `OnCalendar=` has it.
+    /// Time of its starts, as `OnCalendar=` has it.
     pub calendar: String,
     /// True if a start that the host has slept through is made up for when it is up again, at whatever hour
     /// that is.

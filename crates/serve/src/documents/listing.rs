@@ -31,9 +31,9 @@ impl Document for Tags {
 pub(crate) struct TagRow {
     /// The tag.
     pub(crate) tag: String,
-    /// Its labels.
+    /// Labels by name.
     pub(crate) labels: BTreeMap<String, String>,
-    /// Both, as they are selected.
+    /// Tag and labels in the form in which they are selected.
     pub(crate) selection: String,
 }
 
@@ -51,29 +51,29 @@ impl Document for Runs {
     const KIND: &'static str = "runs";
 }
 
-/// A run.
+/// A run of `bench`, or one that was imported.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct Run {
-    /// Its id.
+    /// Id of the run.
     pub(crate) run: String,
-    /// Start.
+    /// Time at which the run was started.
     pub(crate) started: Timestamp,
-    /// The host; `None` where another tool's output does not say.
+    /// Name of the host; null where another tool's output does not say.
     pub(crate) hostname: Option<String>,
-    /// The target; `None` where another tool's output does not say.
+    /// Path of the target; null where another tool's output does not say.
     pub(crate) target: Option<String>,
-    /// The device.
+    /// Name of the device; null where it is not known.
     pub(crate) device: Option<String>,
-    /// The suite.
+    /// Name of the suite.
     pub(crate) suite: String,
-    /// Names of its phases.
+    /// Names of the phases.
     pub(crate) phases: Vec<String>,
-    /// The tool, of an imported run.
+    /// The tool, of an imported run; null of others.
     pub(crate) imported_from: Option<String>,
-    /// True if it was interrupted.
+    /// True if the run was interrupted.
     pub(crate) interrupted: bool,
-    /// Its verdict.
+    /// Verdict of the run.
     pub(crate) verdict: String,
 }
 
@@ -81,15 +81,15 @@ pub(crate) struct Run {
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct Race {
-    /// Its kind, `sweep` or `fleet`, which is the first part of its path, too.
+    /// Kind of the work, `sweep` or `fleet`, which is also the first part of its path.
     pub(crate) work: String,
-    /// Its id, which is the second part.
+    /// Id of the work, which is the second part of its path.
     pub(crate) key: String,
-    /// Start.
+    /// Time of the start.
     pub(crate) began: Timestamp,
-    /// End; `None` while it is not finished.
+    /// Time of the end; null while the work is not finished.
     pub(crate) finished: Option<Timestamp>,
-    /// The host.
+    /// Name of the host that ran it.
     pub(crate) hostname: String,
 }
 
@@ -109,13 +109,13 @@ impl Document for Markers {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct Marker {
-    /// Its number in the ledger.
+    /// Number of the marker in the ledger.
     pub(crate) id: i64,
-    /// Its time.
+    /// The moment.
     pub(crate) time: Timestamp,
-    /// The host.
+    /// Name of the host on which it was set.
     pub(crate) hostname: String,
-    /// Its name.
+    /// Name of the moment.
     pub(crate) text: String,
 }
 

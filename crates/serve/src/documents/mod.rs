@@ -24,7 +24,7 @@ pub(crate) use verdicts::{
 
 /// A document of the API.
 pub(crate) trait Document: Serialize {
-    /// Its kind.
+    /// Kind of the document.
     const KIND: &'static str;
 
     /// The document as JSON in one line.
@@ -38,9 +38,9 @@ pub(crate) trait Document: Serialize {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum SourceState {
-    /// It answers.
+    /// The source answers.
     Ok,
-    /// It does not answer.
+    /// The source does not answer.
     Away,
 }
 
@@ -48,14 +48,14 @@ pub(crate) enum SourceState {
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct SourceDocument {
-    /// Its address, without secrets.
+    /// Address of the source, without secrets.
     pub(crate) name: String,
-    /// `ledger`, `tally`, `prometheus` or `disks`.
+    /// Kind of the source: `ledger`, `tally`, `prometheus` or `disks`.
     pub(crate) kind: &'static str,
-    /// Its state.
+    /// State of the source.
     pub(crate) state: SourceState,
-    /// The reason for which it does not answer.
+    /// Reason for which it does not answer; null where it does.
     pub(crate) error: Option<String>,
-    /// Time since which it does not answer.
+    /// Time since which it does not answer; null where it does.
     pub(crate) since: Option<Timestamp>,
 }

@@ -37,9 +37,9 @@ pub(crate) enum HostSource {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum HostState {
-    /// They are of now.
+    /// The figures are current.
     Live,
-    /// They have not come for a while.
+    /// No figures have come for a while.
     Stale,
 }
 
@@ -47,25 +47,25 @@ pub(crate) enum HostState {
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct HostNow {
-    /// Its name.
+    /// Name of the host.
     pub(crate) hostname: String,
-    /// Source of its figures.
+    /// Source of the figures.
     pub(crate) source: HostSource,
-    /// State of its figures.
+    /// State of the figures.
     pub(crate) state: HostState,
-    /// Age of its figures in seconds.
+    /// Age of the figures, in seconds.
     pub(crate) age_s: RoundedFigure,
-    /// Share of the processors' time that was not idle.
+    /// Share of the processors' time that was not idle, from 0 to 1.
     pub(crate) cpu_busy_fraction: RoundedFigure,
-    /// Share of the processors' time in which they were idle and a task waited for a disk.
+    /// Share of the processors' time in which they were idle and a task waited for a disk, from 0 to 1.
     pub(crate) iowait_fraction: RoundedFigure,
-    /// Share of the time in which a task waited for I/O (PSI, some).
+    /// Share of the time in which a task waited for I/O (PSI, some), from 0 to 1.
     pub(crate) io_pressure_fraction: RoundedFigure,
     /// Load average of one minute.
     pub(crate) load_1: RoundedFigure,
     /// Memory that waits to be written.
     pub(crate) dirty_bytes: RoundedFigure,
-    /// Its disks.
+    /// Disks of the host.
     pub(crate) disks: Vec<DiskNow>,
     /// Findings that last.
     pub(crate) findings: Vec<Finding>,
@@ -75,15 +75,15 @@ pub(crate) struct HostNow {
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct DiskNow {
-    /// The kernel's name.
+    /// Kernel name of the disk.
     pub(crate) name: String,
-    /// The name that people gave it.
+    /// Name that people gave the disk; null where there is none.
     pub(crate) alias: Option<String>,
-    /// Its kind.
+    /// Kind of the disk.
     pub(crate) kind: &'static str,
-    /// The maker's name for it.
+    /// Model; null where it is not known.
     pub(crate) model: Option<String>,
-    /// Its size.
+    /// Size in bytes; null where it is not known.
     pub(crate) size_bytes: Option<u64>,
     /// Names of the devices that it lies on.
     pub(crate) lies_on: Vec<String>,
@@ -91,15 +91,15 @@ pub(crate) struct DiskNow {
     pub(crate) read: Flow,
     /// Writes.
     pub(crate) write: Flow,
-    /// Mean latency of reads, writes and discards.
+    /// Mean latency of reads, writes and discards, in milliseconds.
     pub(crate) await_ms: RoundedFigure,
     /// Mean number of requests in flight.
     pub(crate) queue: RoundedFigure,
-    /// Share of the time in which a request was in flight.
+    /// Share of the time in which a request was in flight, from 0 to 1.
     pub(crate) busy_fraction: RoundedFigure,
     /// Codes of findings that last.
     pub(crate) findings: Vec<String>,
-    /// State of an array.
+    /// State of an array; null of other disks.
     pub(crate) array: Option<Array>,
 }
 
@@ -107,11 +107,11 @@ pub(crate) struct DiskNow {
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct Array {
-    /// md's sync action, such as `check`; `idle` where none is under way.
+    /// Sync action of md, such as `check`; `idle` where none is under way.
     pub(crate) action: String,
-    /// Share of it that is done.
+    /// Share of the action that is done, from 0 to 1; null where none is under way.
     pub(crate) done_fraction: RoundedFigure,
-    /// Its speed on each member.
+    /// Rate of the action on each member, in bytes a second.
     pub(crate) speed_bytes_per_s: RoundedFigure,
     /// Number of members that are missing.
     pub(crate) missing_members: RoundedFigure,
@@ -132,7 +132,7 @@ pub(crate) struct Flow {
     pub(crate) iops: RoundedFigure,
     /// Bytes a second.
     pub(crate) bytes_per_s: RoundedFigure,
-    /// Mean latency.
+    /// Mean latency, in milliseconds.
     pub(crate) await_ms: RoundedFigure,
 }
 
@@ -140,13 +140,13 @@ pub(crate) struct Flow {
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct Finding {
-    /// Its code.
+    /// Code of the finding, which stays the same over versions.
     pub(crate) code: String,
-    /// Its severity.
+    /// Severity of the finding.
     pub(crate) severity: String,
     /// Name of the disk, or `host`.
     pub(crate) name: String,
-    /// Start of its cause.
+    /// Start of the cause; null where it is not known.
     pub(crate) began: Option<Timestamp>,
     /// The observation.
     pub(crate) text: String,
@@ -160,8 +160,8 @@ pub(crate) struct Finding {
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct FindingFigure {
-    /// Its name with its unit.
+    /// Name of the figure, with its unit.
     pub(crate) key: String,
-    /// Its value.
+    /// The figure.
     pub(crate) value: RoundedFigure,
 }

@@ -19,41 +19,41 @@ pub(crate) struct ResponseTimes {
     pub(crate) slot_s: i64,
     /// Zone of hours and days.
     pub(crate) zone: String,
-    /// Tag with labels; `None` where there is none.
+    /// Selected tag with labels; null where there is none.
     pub(crate) selection: Option<String>,
     /// Tags, the busiest first.
     pub(crate) tags: Vec<String>,
-    /// Sources.
+    /// Sources of the document, and whether they answer.
     pub(crate) sources: Vec<SourceDocument>,
-    /// Start of each slot.
+    /// Start of each slot, in seconds since 1970 (UTC).
     pub(crate) time_s: Vec<i64>,
-    /// Upper bounds of the classes of response times but the last.
+    /// Upper bounds in milliseconds of the classes of response times, without the last class.
     pub(crate) bounds_ms: Vec<f64>,
     /// Requests a second.
     pub(crate) requests_per_s: Line,
-    /// Mean.
+    /// Mean response time of each slot, in milliseconds.
     pub(crate) mean_ms: Vec<RoundedFigure>,
-    /// Longest.
+    /// Longest response time of each slot, in milliseconds.
     pub(crate) max_ms: Vec<RoundedFigure>,
-    /// Median.
+    /// Median of the response times, in milliseconds.
     pub(crate) p50_ms: Line,
-    /// 95th percentile.
+    /// 95th percentile of the response times, in milliseconds.
     pub(crate) p95_ms: Line,
-    /// 99th percentile.
+    /// 99th percentile of the response times, in milliseconds.
     pub(crate) p99_ms: Line,
     /// Share of each class.
     pub(crate) shares: Vec<Vec<RoundedFigure>>,
-    /// Disks.
+    /// Chosen disks over time.
     pub(crate) disks: Vec<DiskLines>,
-    /// Hosts.
+    /// Hosts over time, those of the chosen disks first.
     pub(crate) hosts: Vec<HostLines>,
-    /// Other series.
+    /// Other series over time.
     pub(crate) series: Vec<SeriesLine>,
-    /// All disks that can be chosen.
+    /// Disks that can be chosen.
     pub(crate) known_disks: Vec<DiskName>,
-    /// Markers.
+    /// Markers in the span.
     pub(crate) markers: Vec<Marker>,
-    /// Findings.
+    /// Findings about disks and hosts in the span.
     pub(crate) findings: Vec<OpenFinding>,
 }
 
@@ -68,11 +68,11 @@ pub(crate) struct DiskLines {
     /// The disk.
     #[serde(flatten)]
     pub(crate) disk: DiskName,
-    /// Mean latency.
+    /// Mean latency of requests, in milliseconds.
     pub(crate) await_ms: Line,
     /// I/Os a second.
     pub(crate) iops: Line,
-    /// Share of the time in which a request was in flight.
+    /// Share of the time in which a request was in flight, from 0 to 1.
     pub(crate) busy_fraction: Line,
     /// Mean number of requests in flight.
     pub(crate) queue: Line,
@@ -82,21 +82,21 @@ pub(crate) struct DiskLines {
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct HostLines {
-    /// The host.
+    /// Name of the host.
     pub(crate) hostname: String,
-    /// Share of the processors' time that was not idle.
+    /// Share of the processors' time that was not idle, from 0 to 1.
     pub(crate) cpu_busy_fraction: Line,
-    /// Share of the time in which a task waited for I/O (PSI, some).
+    /// Share of the time in which a task waited for I/O (PSI, some), from 0 to 1.
     pub(crate) io_pressure_fraction: Line,
 }
 
-/// Another series over time.
+/// Values of another series over time.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct SeriesLine {
-    /// Its name.
+    /// Name of the series.
     pub(crate) name: String,
-    /// Its values.
+    /// Values of the series.
     pub(crate) values: Line,
 }
 
@@ -107,13 +107,13 @@ pub(crate) struct OpenFinding {
     /// The disk, or `host`.
     #[serde(flatten)]
     pub(crate) disk: DiskName,
-    /// Its code.
+    /// Code of the finding, which stays the same over versions.
     pub(crate) code: String,
-    /// Its severity.
+    /// Severity of the finding.
     pub(crate) severity: String,
-    /// Start.
+    /// Start of the cause.
     pub(crate) began: Timestamp,
-    /// End; `None` while it lasts.
+    /// End of the cause; null while it lasts.
     pub(crate) ended: Option<Timestamp>,
     /// The observation.
     pub(crate) text: String,

@@ -15,11 +15,11 @@ pub(crate) struct Verdicts {
     pub(crate) to: Timestamp,
     /// Length of a slot in seconds.
     pub(crate) slot_s: i64,
-    /// Tag with labels.
+    /// Selected tag with labels; null where there is none.
     pub(crate) selection: Option<String>,
     /// Tags, the busiest first.
     pub(crate) tags: Vec<String>,
-    /// Sources.
+    /// Sources of the document, and whether they answer.
     pub(crate) sources: Vec<SourceDocument>,
     /// Verdicts, the latest first.
     pub(crate) verdicts: Vec<Verdict>,
@@ -33,9 +33,9 @@ impl Document for Verdicts {
 #[derive(Clone, Copy, Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct TimeSpan {
-    /// Start.
+    /// Start of the span.
     pub(crate) from: Timestamp,
-    /// End.
+    /// End of the span.
     pub(crate) to: Timestamp,
 }
 
@@ -43,29 +43,29 @@ pub(crate) struct TimeSpan {
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct Verdict {
-    /// The moment.
+    /// The moment at which things may have changed.
     pub(crate) time: Timestamp,
-    /// Its marker; `None` of a change that was found without one.
+    /// Marker of the moment; null of a change that was found without one.
     pub(crate) marker: Option<Marker>,
-    /// `code`, `load`, `system`, `several`, `nothing-changed` or `not-enough-data`.
+    /// Conclusion: `code`, `load`, `system`, `several`, `nothing-changed` or `not-enough-data`.
     pub(crate) conclusion: &'static str,
-    /// `low`, `medium` or `high`.
+    /// Certainty of the conclusion: `low`, `medium` or `high`.
     pub(crate) certainty: &'static str,
     /// The conclusion in a sentence.
     pub(crate) sentence: String,
     /// The evidence in sentences.
     pub(crate) why: Vec<String>,
-    /// Slots before that are compared.
+    /// Span of the slots before the moment that are compared.
     pub(crate) before: TimeSpan,
-    /// Slots after that are compared.
+    /// Span of the slots after the moment that are compared.
     pub(crate) after: TimeSpan,
-    /// Earlier days that were compared too.
+    /// Number of earlier days that were compared too.
     pub(crate) earlier_days: usize,
-    /// Causes.
+    /// Causes of the change.
     pub(crate) causes: Vec<NamedCause>,
     /// Changes of response times, the one that decided first.
     pub(crate) changes: Vec<Change>,
-    /// Change of the load.
+    /// Change of the load; null where it is not known.
     pub(crate) load: Option<LoadChange>,
     /// Changes of disks.
     pub(crate) disks: Vec<DiskChange>,
@@ -77,9 +77,9 @@ pub(crate) struct Verdict {
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct NamedCause {
-    /// `code`, `load`, `disk` or `series`.
+    /// Kind of the cause: `code`, `load`, `disk` or `series`.
     pub(crate) kind: &'static str,
-    /// Name of the disk or series.
+    /// Name of the disk or series; null of other causes.
     pub(crate) name: Option<String>,
 }
 
@@ -87,17 +87,17 @@ pub(crate) struct NamedCause {
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct Change {
-    /// `p50_ms`, `p95_ms`, `p99_ms`, or `above_500_ms`: the share of slower requests.
+    /// The figure: `p50_ms`, `p95_ms`, `p99_ms`, or `above_500_ms`, the share of requests slower than that.
     pub(crate) metric: String,
-    /// Geometric mean before.
+    /// Geometric mean of the figure before.
     pub(crate) before: RoundedFigure,
-    /// Geometric mean after.
+    /// Geometric mean of the figure after.
     pub(crate) after: RoundedFigure,
-    /// Mean after over mean before.
+    /// Mean after divided by mean before.
     pub(crate) ratio: RoundedFigure,
-    /// Lower end of its 95 % interval.
+    /// Lower bound of the ratio's 95 % interval.
     pub(crate) ratio_low: RoundedFigure,
-    /// Upper end.
+    /// Upper bound of the ratio's 95 % interval.
     pub(crate) ratio_high: RoundedFigure,
     /// Probability of as large a difference where there is none.
     pub(crate) p: RoundedFigure,
@@ -111,17 +111,17 @@ pub(crate) struct Change {
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct LoadChange {
-    /// Requests after over requests before.
+    /// Requests a second after divided by those before.
     pub(crate) rate_ratio: RoundedFigure,
-    /// Lower end of its 95 % interval.
+    /// Lower bound of the 95 % interval of `rate_ratio`.
     pub(crate) rate_ratio_low: RoundedFigure,
-    /// Upper end.
+    /// Upper bound of the 95 % interval of `rate_ratio`.
     pub(crate) rate_ratio_high: RoundedFigure,
-    /// Probability of as large a difference where there is none.
+    /// Probability of as large a difference of the rate where there is none.
     pub(crate) rate_p: RoundedFigure,
-    /// Response time after over that before, at equal rate; `null` where rates do not overlap.
+    /// Response time after divided by that before, at equal rate; null where rates do not overlap.
     pub(crate) at_equal_rate_ratio: RoundedFigure,
-    /// Probability of as large a difference where there is none.
+    /// Probability of as large a difference at equal rate where there is none.
     pub(crate) at_equal_rate_p: RoundedFigure,
 }
 
@@ -129,23 +129,23 @@ pub(crate) struct LoadChange {
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct DiskChange {
-    /// Host and name.
+    /// Host and name of the disk.
     pub(crate) name: String,
-    /// Latency after over that before.
+    /// Latency after divided by that before.
     pub(crate) latency_ratio: RoundedFigure,
-    /// Lower end of its 95 % interval.
+    /// Lower bound of the 95 % interval of `latency_ratio`.
     pub(crate) latency_ratio_low: RoundedFigure,
-    /// Upper end.
+    /// Upper bound of the 95 % interval of `latency_ratio`.
     pub(crate) latency_ratio_high: RoundedFigure,
-    /// Probability of as large a difference where there is none.
+    /// Probability of as large a difference of the latency where there is none.
     pub(crate) latency_p: RoundedFigure,
-    /// IOPS after over those before.
+    /// IOPS after divided by those before.
     pub(crate) iops_ratio: RoundedFigure,
-    /// I/Os of a request after over those before.
+    /// I/Os of a request after divided by those before.
     pub(crate) per_request_ratio: RoundedFigure,
-    /// Latency after over that before, at equal IOPS; `null` where IOPS do not overlap.
+    /// Latency after divided by that before, at equal IOPS; null where IOPS do not overlap.
     pub(crate) at_equal_iops_ratio: RoundedFigure,
-    /// Share of the time in which it was busy, after.
+    /// Share of the time after in which the disk was busy, from 0 to 1.
     pub(crate) busy_fraction: RoundedFigure,
     /// Codes of findings that began.
     pub(crate) findings: Vec<String>,
@@ -155,13 +155,13 @@ pub(crate) struct DiskChange {
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct SeriesChange {
-    /// Its name.
+    /// Name of the series.
     pub(crate) name: String,
-    /// Mean after over mean before.
+    /// Mean after divided by mean before.
     pub(crate) ratio: RoundedFigure,
-    /// Lower end of its 95 % interval.
+    /// Lower bound of the ratio's 95 % interval.
     pub(crate) ratio_low: RoundedFigure,
-    /// Upper end.
+    /// Upper bound of the ratio's 95 % interval.
     pub(crate) ratio_high: RoundedFigure,
     /// Probability of as large a difference where there is none.
     pub(crate) p: RoundedFigure,

@@ -132,7 +132,7 @@ enum Refusal {
     ReadOnly,
 }
 
-/// Paths that everyone may ask for.
+/// True for paths that everyone may ask for.
 fn is_open(path: &str) -> bool {
     matches!(path, "/healthz" | "/sign-in") || path.starts_with("/assets/")
 }

@@ -41,7 +41,7 @@ pub(crate) struct App {
     pub(crate) names: ServerNames,
     /// True if browsers reach it by TLS.
     pub(crate) secure: bool,
-    /// This host's name.
+    /// Name of this host.
     pub(crate) hostname: String,
     /// Counters.
     pub(crate) metrics: Arc<Metrics>,

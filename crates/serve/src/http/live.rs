@@ -1,4 +1,4 @@
-//! The latest events of the live page: each is written once, whoever listens.
+//! The latest events of the live page: each is written once for all who listen.
 
 use axum::body::Bytes;
 use jiff::Timestamp;
@@ -12,14 +12,14 @@ use crate::sources::Sources;
 pub(crate) struct LatestEvents {
     /// The document of now.
     pub(crate) now: watch::Sender<Bytes>,
-    /// The markers of late.
+    /// Recent markers.
     pub(crate) markers: watch::Sender<Bytes>,
     /// Hosts of Prometheus.
     pub(crate) hosts: watch::Sender<Vec<HostNow>>,
 }
 
 impl LatestEvents {
-    /// No event yet.
+    /// Channels of events, without any event yet.
     pub(crate) fn new() -> LatestEvents {
         LatestEvents {
             now: watch::Sender::new(Bytes::new()),

@@ -1,4 +1,4 @@
-//! Answers.
+//! Answers to requests, and problems as answers.
 
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -56,7 +56,7 @@ impl From<ui::exit::Failure> for Problem {
 }
 
 impl IntoResponse for Problem {
-    /// As a document of the API.
+    /// Answers with a document of the API.
     fn into_response(self) -> Response {
         let document = documents::Error {
             status: self.status.as_u16(),

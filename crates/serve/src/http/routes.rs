@@ -34,7 +34,7 @@ type Pairs = Query<Vec<(String, String)>>;
 /// Result of handlers of the API.
 type ApiResult = Result<Response, Problem>;
 
-/// All routes.
+/// Router of all routes.
 pub(crate) fn router(app: Arc<App>) -> Router {
     Router::new()
         .route("/", get(page))
@@ -393,7 +393,7 @@ async fn sweep_report(
     report_or_problem(body, visitor.0, &uri)
 }
 
-/// A race has a page of its own; other runs of the fleet are text.
+/// Answers with the report of a run of the fleet: a page of its own for a race, text for others.
 async fn fleet_report(
     State(app): Shared,
     visitor: Extension<RequestSender>,

@@ -33,9 +33,9 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// Time for answers that are under way when the server ends.
 const END_TIME: Duration = Duration::from_secs(5);
 
-/// All that accepting needs.
+/// Everything that is needed to accept connections.
 pub(crate) struct Acceptor {
-    /// Where connections come from.
+    /// Socket that connections come from.
     pub(crate) listener: TcpListener,
     /// TLS, if this ends it.
     pub(crate) tls: Option<TlsAcceptor>,

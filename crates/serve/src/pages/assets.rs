@@ -10,7 +10,7 @@ use ui::format::hex;
 
 /// A file with its content's hash in its path.
 pub(crate) struct Asset {
-    /// Its path.
+    /// Path of the file.
     pub(crate) path: String,
     /// Its media type.
     pub(crate) content_type: &'static str,

@@ -1,9 +1,9 @@
-//! All around a page.
+//! Frame of a page: head, navigation and foot.
 
 use super::address;
 use super::assets::ASSETS;
 
-/// All around a page.
+/// Facts about the request that every page shows around its content.
 pub(crate) struct Frame<'a> {
     /// Path of the page.
     pub(crate) path: &'a str,

@@ -35,7 +35,7 @@ pub(crate) enum Page<'a> {
     Markers(&'a documents::Markers),
     /// Text of a terminal.
     Text {
-        /// Its heading.
+        /// Heading of the page.
         title: &'a str,
         /// The lines.
         text: &'a str,

@@ -67,7 +67,7 @@ impl Hosts {
         }
     }
 
-    /// All disks, the busiest first.
+    /// Names of all disks, the busiest first.
     pub(crate) fn busiest(&self) -> Vec<DiskName> {
         let mut all: Vec<(DiskName, f64)> = self
             .disks()

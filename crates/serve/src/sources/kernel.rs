@@ -61,7 +61,7 @@ impl HostWatch {
         HostWatch { seen, stop }
     }
 
-    /// This host, once there is a sample.
+    /// Present figures of this host, once there is a sample.
     pub(crate) fn host(&self) -> Option<HostNow> {
         let seen = lock(&self.seen);
         let (at, host) = seen.host.as_ref()?;
@@ -125,7 +125,7 @@ fn host(hostname: &str, sample: &Sample, open: &[&WatchEvent]) -> HostNow {
     }
 }
 
-/// Disks and what is stacked on them; loop devices and memory only in use.
+/// True for disks and what is stacked on them; for loop devices and memory only in use.
 fn is_shown(device: &DeviceSample) -> bool {
     match device.device.kind {
         DeviceKind::Disk | DeviceKind::Array | DeviceKind::Mapper => true,

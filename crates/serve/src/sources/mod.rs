@@ -28,7 +28,7 @@ pub(crate) struct Sources {
     pub(crate) stores: Stores,
     /// Prometheus, if it is named.
     pub(crate) prometheus: Option<Prometheus>,
-    /// This host's disks, now.
+    /// Present figures of this host's disks.
     pub(crate) kernel: HostWatch,
 }
 

@@ -22,7 +22,7 @@ pub(crate) use client::Address;
 /// A series that is named on the command line: its name, and its expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NamedExpression {
-    /// Its name.
+    /// Name of the series.
     pub(crate) name: String,
     /// Its expression in PromQL.
     pub(crate) query: String,

@@ -60,7 +60,7 @@ impl Stores {
         self.pool.with(|| Ok(Reader::open(&self.addresses)?), work)
     }
 
-    /// Series with the most events of late, then those without.
+    /// Series by their number of recent events, the most first; those without any last.
     ///
     /// # Errors
     /// When a store cannot be read.
@@ -92,7 +92,7 @@ impl Stores {
         Ok(series)
     }
 
-    /// All series.
+    /// Lists all series.
     ///
     /// # Errors
     /// When a store cannot be read.

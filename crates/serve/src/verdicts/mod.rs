@@ -48,7 +48,7 @@ pub(crate) struct Question {
     pub(crate) host: Option<String>,
 }
 
-/// All that a verdict depends on once its slots are complete.
+/// Everything that a verdict depends on once its slots are complete.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Key {
     selection: String,

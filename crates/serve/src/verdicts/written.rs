@@ -14,7 +14,7 @@ use crate::documents::{
     self, Change, DiskChange, LoadChange, Marker, NamedCause, RoundedFigure, SeriesChange, TimeSpan,
 };
 
-/// All that a document is made of.
+/// Everything that a document is made of.
 pub(crate) struct View<'a> {
     /// The series.
     pub(crate) observed: &'a Observations,

@@ -55,7 +55,7 @@ impl fmt::Display for ConfigError {
     }
 }
 
-/// Lines of a file by what stands in them.
+/// Lines of a file by their content.
 struct Lines<'a>(&'a str);
 
 impl Lines<'_> {

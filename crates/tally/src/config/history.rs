@@ -11,7 +11,7 @@ use crate::level::{HOUR, Seconds};
 /// Versions that are kept.
 const KEPT: usize = 100;
 
-/// All versions, with these rules as the last.
+/// Adds these rules as the last version, where they differ from it, and returns all versions.
 pub(super) fn keep(
     path: &Path,
     rules: &[RouteRule],

@@ -10,13 +10,13 @@ use crate::level::Seconds;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TagPattern {
-    /// One tag.
+    /// The tag of this name.
     Tag(String),
-    /// All that begin so.
+    /// Tags that begin with this text.
     Prefix(String),
-    /// Those whose hash of 16 bits is in a range, the end of which is not in it.
+    /// Tags whose hash of 16 bits is in a range, without its end.
     Hash(u32, u32),
-    /// Each.
+    /// All tags.
     Rest,
 }
 
@@ -62,7 +62,7 @@ fn hash(tag: &[u8]) -> u32 {
 /// A rule: the tags that it fits go to this store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RouteRule {
-    /// Its tags.
+    /// Tags that the rule fits.
     pub when: TagPattern,
     /// Name of the store.
     pub store: String,

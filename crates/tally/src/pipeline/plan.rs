@@ -10,7 +10,7 @@ use crate::store::{Result, Store, StoreAddress, StoreLimits};
 /// Identities that are copied at once.
 const COPIED: usize = 10_000;
 
-/// Where sums go.
+/// Stores of the sums, and the routes to them.
 #[derive(Debug)]
 pub struct SumTargets {
     /// Stores.
@@ -44,7 +44,7 @@ impl Plans {
         Arc::clone(&self.current.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Has all pipelines wait, or go on.
+    /// Makes all pipelines wait, or go on.
     pub(crate) fn hold(&self, hold: bool) {
         self.hold.store(hold, SeqCst);
     }

@@ -35,8 +35,8 @@ pub struct SharedState {
     pub stop: Arc<AtomicBool>,
     /// Rejected events.
     pub dead_letters: Arc<DeadLetters>,
-    /// When to flush.
+    /// Rule by which sums are flushed.
     pub flush: FlushRule,
-    /// Where sums go.
+    /// Plan in force: the stores and the routes to them.
     pub plans: Arc<Plans>,
 }

@@ -9,7 +9,7 @@ use crate::source::{Delivery, Identity};
 use crate::store::{Advance, Batch, Key, Result, Store, StoreError};
 use crate::sums::Sums;
 
-/// All of a delivery is in the store.
+/// Bytes to skip of a delivery that is in the store as a whole.
 pub(super) const ALL: usize = usize::MAX;
 
 /// A store.
@@ -29,8 +29,8 @@ pub(super) struct StoreSums {
     in_flight: u64,
     name: [u8; 16],
     number: u64,
-    /// The store did not answer. Until a batch is committed, identities are taken for new: one that is not makes the
-    /// batch a conflict, after which the source delivers again.
+    /// True if the store did not answer. Until a batch is committed, identities are taken for new: one that is not
+    /// makes the batch a conflict, after which the source delivers again.
     is_blind: bool,
 }
 
@@ -141,7 +141,7 @@ impl StoreSums {
         self.sums.add(event, now)
     }
 
-    /// The events of a delivery are summed, but for what was skipped.
+    /// Notes that the events of a delivery are summed, but for what was skipped.
     pub(super) fn took(&mut self, delivery: &Delivery<'_>, skipped: usize) {
         if skipped == ALL {
             return;
@@ -187,7 +187,7 @@ impl StoreSums {
         }
     }
 
-    /// A batch is in every store.
+    /// Notes that a batch is in every store.
     pub(super) fn committed(&mut self, mut batch: Batch) {
         for key in &batch.keys {
             self.pending.remove(key);

@@ -21,7 +21,7 @@ pub(super) struct Summing {
     pub(super) stop: Arc<AtomicBool>,
     pub(super) dead_letters: Arc<DeadLetters>,
     pub(super) source: String,
-    /// Something was taken since this was last looked at.
+    /// True if something was taken since it was last reset.
     pub(super) taken: bool,
 }
 

@@ -19,9 +19,9 @@ const LONGEST_STEP: Duration = Duration::from_secs(120);
 
 /// End of a batch.
 pub(super) enum Outcome {
-    /// It is in every store.
+    /// The batch is in every store.
     Committed(Vec<Batch>),
-    /// Some of its events were counted by another process.
+    /// Some of the batch's events were counted by another process.
     Conflict,
     /// The end came before a store answered.
     GivenUp(String),
@@ -76,7 +76,7 @@ impl Writer {
         self.outcomes.recv_timeout(wait).ok()
     }
 
-    /// From this moment on, a store that does not answer is given up.
+    /// Sets the moment from which on a store that does not answer is given up.
     pub(super) fn give_up_after(&self, moment: Option<Instant>) {
         *self.deadline.lock().unwrap_or_else(PoisonError::into_inner) = moment;
     }

@@ -38,7 +38,7 @@ pub enum SourceAddress {
 /// Options of sources.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Files are read as they grow.
+    /// True if files are read as they grow.
     pub follow: bool,
     /// Token that clients of HTTP must send.
     pub token: Option<String>,

@@ -47,13 +47,13 @@ struct OpenLog {
     inode: u64,
     /// Known once there is a first line.
     identity: Option<String>,
-    /// A rotation had taken its name before it was opened: it does not grow.
+    /// True if a rotation had taken its name before it was opened: it does not grow.
     is_rotated: bool,
     /// Moment at which another file was seen under its name.
     replaced: Option<Instant>,
     /// Position of the first byte that was not taken.
     at: u64,
-    /// It is of the log: a store has some of it, or it was rotated while this ran.
+    /// True if the file is of the log: a store has some of it, or it was rotated while this ran.
     is_begun: bool,
     lines: Lines,
 }

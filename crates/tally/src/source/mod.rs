@@ -74,7 +74,7 @@ pub enum PollResult {
     Idle,
     /// There is no more, ever.
     End,
-    /// It cannot be read now, for this reason; a later poll tries again.
+    /// The source cannot be read now, for this reason; a later poll tries again.
     Down(String),
 }
 
@@ -83,7 +83,7 @@ pub enum PollResult {
 /// The calls come from one thread, in this order: `poll`, any number of times; `sealed`, when what was taken so far
 /// makes a batch; `committed`, when that batch is in every store, after further polls.
 pub trait Source: Send {
-    /// Its address, without secrets.
+    /// Address of the source, without secrets.
     fn address(&self) -> &str;
 
     /// Time after which a delivery is to be committed.
@@ -94,17 +94,17 @@ pub trait Source: Send {
     /// Waits at most so long for deliveries, and hands over some.
     fn poll(&mut self, wait: Duration, intake: &mut dyn Intake) -> PollResult;
 
-    /// All that was taken since the last call belongs to this batch.
+    /// Assigns everything taken since the last call to this batch.
     fn sealed(&mut self, batch: u64) {
         let _ = batch;
     }
 
-    /// A batch is in every store: it is acknowledged.
+    /// Acknowledges a batch that is in every store.
     fn committed(&mut self, batch: u64) {
         let _ = batch;
     }
 
-    /// Deliveries of the batches that are not committed are forgotten, and are to be delivered again.
+    /// Forgets the deliveries of batches that are not committed; they are to be delivered again.
     fn rewind(&mut self);
 
     /// Number of events or bytes that wait at the source, where it is known.

@@ -61,7 +61,7 @@ impl Key {
         Key(bytes.into())
     }
 
-    /// Its bytes.
+    /// Bytes of the identity.
     pub fn bytes(&self) -> &[u8] {
         &self.0
     }
@@ -110,13 +110,13 @@ pub struct AppliedBatch {
 /// Reason for which a store did not do something. Nothing was changed then, or the batch is there whole.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// It may work later: the server is down, the disk is full, another process has the lock.
+    /// A retry may succeed: the server is down, the disk is full, another process has the lock.
     #[error(transparent)]
     Unavailable(anyhow::Error),
     /// An event of the batch was counted by another process meanwhile.
     #[error("another process has counted some of these events")]
     Conflict,
-    /// No retry helps: a schema of a newer version, other settings, no permission.
+    /// A retry cannot succeed: a schema of a newer version, other settings, no permission.
     #[error(transparent)]
     Refused(anyhow::Error),
 }
@@ -133,13 +133,13 @@ pub type Result<T> = std::result::Result<T, StoreError>;
 
 /// A store that is written.
 pub trait Store: Send {
-    /// Its address, without secrets.
+    /// Address of the store, without secrets.
     fn address(&self) -> &str;
 
     /// Settings with which it was made.
     fn settings(&self) -> &Settings;
 
-    /// For each of some identities, whether it is in the store.
+    /// True for each of some identities that is in the store.
     fn known(&mut self, keys: &[Key]) -> Result<Vec<bool>>;
 
     /// Position up to which a source's events are in the store.
@@ -151,7 +151,7 @@ pub trait Store: Send {
     /// Identities behind one, in their order, and no more than so many.
     fn identities(&mut self, after: &[u8], most: usize) -> Result<Vec<Key>>;
 
-    /// All sources with their positions.
+    /// Position of each source.
     fn positions(&mut self) -> Result<Vec<(String, u64)>>;
 
     /// Adds identities and positions of another store; it stays fresh while there are more to come.
@@ -168,7 +168,7 @@ pub trait Store: Send {
 /// A tag of a store's dictionary.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Its number.
+    /// Number of the tag.
     pub id: i64,
     /// Tag with labels: `api.get;host=a`.
     pub name: String,
@@ -208,7 +208,7 @@ pub trait Archive: Send {
     /// Settings with which the store was made.
     fn settings(&self) -> &Settings;
 
-    /// From now on all answers are of one moment, until [`Archive::release`].
+    /// Makes all answers those of one moment, until [`Archive::release`].
     fn snapshot(&mut self) -> Result<()>;
 
     /// Ends the moment of the snapshot: while it lasts, the database keeps what is changed later apart from it.

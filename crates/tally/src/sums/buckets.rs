@@ -11,9 +11,9 @@ const PART: usize = 4;
 /// Counts of buckets.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Buckets {
-    /// Sorted, each key once.
+    /// Counts sorted by key, each key once.
     settled: Vec<Count>,
-    /// In the order in which they came.
+    /// Counts in the order in which they came.
     fresh: Vec<Count>,
     /// Room for the next settled counts.
     room: Vec<Count>,

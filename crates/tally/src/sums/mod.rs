@@ -20,7 +20,7 @@ use crate::level::{MINUTE, RollUpLevel, Seconds, Zone};
 use buckets::Buckets;
 pub use values::Values;
 
-/// No index.
+/// Index that stands for none.
 const NONE: u32 = u32::MAX;
 
 /// Sum of a tag in a period: half a cache line.
@@ -70,7 +70,7 @@ pub struct Sums {
     tags: Vec<u32>,
     /// The sum of each tag that was added to last.
     by_tag: HashTable<u32>,
-    /// All sums but the first of each tag.
+    /// Indices of all sums but the first of each tag.
     by_start: HashTable<u32>,
     values: Vec<Values>,
     buckets: Buckets,
@@ -78,7 +78,8 @@ pub struct Sums {
 }
 
 impl Sums {
-    /// No sums. Tags are hashed with a seed of this process's own, so that no client can choose tags that collide.
+    /// Empty sums. Tags are hashed with a seed of this process's own, so that no client can choose tags that
+    /// collide.
     pub fn new(bounds: ClassBounds) -> Sums {
         static SEED: std::sync::LazyLock<u64> =
             std::sync::LazyLock::new(|| std::hash::RandomState::new().hash_one(0_u8));

@@ -18,7 +18,7 @@ pub struct Values {
 }
 
 impl Values {
-    /// No value.
+    /// Figures of no value.
     pub const EMPTY: Values = Values {
         sum: 0.0,
         min: f64::INFINITY,

@@ -44,7 +44,7 @@ impl Default for Blocks {
 }
 
 impl Blocks {
-    /// With a bound of its own.
+    /// Counts with another bound on the blocks that are held.
     #[cfg(test)]
     pub(super) fn with_most(most: usize) -> Blocks {
         Blocks {

@@ -29,7 +29,7 @@ const MOST_GROUPS: usize = 4096;
 pub(crate) struct Group {
     pub(crate) ios: u64,
     pub(crate) bytes: Bytes,
-    /// From issue to completion, of those whose completion was recorded.
+    /// Latency from issue to completion, of those whose completion was recorded.
     pub(crate) latency: Histogram,
 }
 

@@ -29,7 +29,7 @@ pub(super) enum BlockKind {
     Ios,
     /// End of a trace that was closed.
     End,
-    /// Of a later version; it is passed over.
+    /// A kind of a later version; it is passed over.
     Unknown,
 }
 
@@ -78,7 +78,7 @@ pub(super) enum Frame {
     Whole(BlockKind, Vec<u8>),
     /// The checksum is not the bytes'; the next frame is behind them.
     Damaged(&'static str),
-    /// No frame begins here.
+    /// The bytes are no beginning of a frame.
     Lost,
     /// The file ends within a frame.
     Cut,

@@ -33,9 +33,10 @@ pub(crate) fn matches(start: &[u8]) -> bool {
 pub struct Tick(pub Nanos);
 
 impl Tick {
-    /// For a recording: a tenth of a microsecond, below what an interrupt adds to any time, packs well.
+    /// Tick of a recording: a tenth of a microsecond, which is less than an interrupt adds to any time, and packs
+    /// well.
     pub const RECORDED: Tick = Tick(Nanos(100));
-    /// For what is taken from another file, so that nothing is lost.
+    /// Tick of a conversion from another file, so that nothing is lost.
     pub const EXACT: Tick = Tick(Nanos(1));
 
     fn of(self, time: Nanos) -> u64 {

@@ -183,7 +183,7 @@ impl FileReader {
 impl Iterator for FileReader {
     type Item = Result<Io, ReadError>;
 
-    /// After a block that is damaged it goes on with the next.
+    /// Reads the next I/O; after a damaged block, from the next one.
     fn next(&mut self) -> Option<Self::Item> {
         loop {
             if let Some(io) = self.block.next() {

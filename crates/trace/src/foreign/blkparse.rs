@@ -10,7 +10,7 @@ use crate::event::{Event, RequestStep, of_rwbs, thread_of};
 use crate::io::Op;
 use crate::text::{Fields, LineError, LineFormat, Malformed};
 
-/// Its name.
+/// Name of the format.
 pub(crate) const NAME: &str = "blkparse";
 /// Zero of its times.
 pub(crate) const ZERO: TimeOrigin = TimeOrigin::Arbitrary;

@@ -7,7 +7,7 @@ use crate::decode::{Sink, TimeOrigin};
 use crate::io::{Io, Op};
 use crate::text::{Fields, LineError, LineFormat, Malformed};
 
-/// Its name.
+/// Name of the format.
 pub(crate) const NAME: &str = "blkreplay";
 /// Zero of its times.
 pub(crate) const ZERO: TimeOrigin = TimeOrigin::Start;

@@ -13,7 +13,7 @@ use crate::event::{Event, RequestStep, thread_of};
 use crate::input::Input;
 use crate::io::{NameIndex, Op, ReadError};
 
-/// Its name.
+/// Name of the format.
 pub(crate) const NAME: &str = "blktrace";
 /// Zero of its times.
 pub(crate) const ZERO: TimeOrigin = TimeOrigin::Arbitrary;

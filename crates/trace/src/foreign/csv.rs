@@ -49,7 +49,7 @@ impl Csv {
         fits(first).or_else(|| fits(lines.next().filter(|_| is_heading(first))?))
     }
 
-    /// Its name.
+    /// Name of the format.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Csv::Msr => "MSR Cambridge",

@@ -13,9 +13,9 @@ pub(crate) const ZERO: TimeOrigin = TimeOrigin::Start;
 /// Version of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Version {
-    /// Without times.
+    /// Version 2: without times.
     Two,
-    /// With a time on each line.
+    /// Version 3: with a time on each line.
     Three,
 }
 
@@ -29,7 +29,7 @@ impl Version {
         }
     }
 
-    /// Its name.
+    /// Name of the format.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Version::Two => "fio iolog v2",

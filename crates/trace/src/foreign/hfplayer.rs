@@ -8,7 +8,7 @@ use crate::decode::{Sink, TimeOrigin};
 use crate::io::{Io, Op};
 use crate::text::{Field, Fields, LineError, LineFormat, Malformed};
 
-/// Its name.
+/// Name of the format.
 pub(crate) const NAME: &str = "hfplayer";
 /// Zero of its times.
 pub(crate) const ZERO: TimeOrigin = TimeOrigin::Arbitrary;
@@ -27,7 +27,7 @@ struct Columns {
 }
 
 impl Columns {
-    /// Those of a heading.
+    /// Columns that a heading names; `None` where one is missing.
     fn of(heading: &str) -> Option<Columns> {
         let names: Vec<&str> = heading
             .strip_prefix('#')?

@@ -21,7 +21,7 @@ impl OrderedEvents {
         }
     }
 
-    /// No more events come.
+    /// Gives on all events that are held; none follow.
     pub(super) fn end(&mut self, sink: &mut Sink) {
         while self.events.len() > 0 {
             self.pair(sink);

@@ -12,7 +12,7 @@ const MOST_MAPS: usize = 4;
 /// Lines of a chart at most.
 const MOST_LINES: usize = 7;
 
-/// All charts that the trace has figures for.
+/// Draws all charts that the trace has figures for.
 pub(super) fn all(
     figures: &Figures,
     has_flushes: bool,

@@ -32,7 +32,7 @@ pub(super) struct Requests {
     list: VecDeque<Request>,
     /// Number of the first of `list`.
     first: u64,
-    /// Those that are under way: device, operation, first byte behind them, number.
+    /// Requests under way: device, operation, first byte behind them, number.
     under_way: BTreeSet<(DeviceIndex, Op, u64, u64)>,
 }
 

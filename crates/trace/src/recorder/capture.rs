@@ -141,7 +141,7 @@ impl Capture {
         }
     }
 
-    /// The trace begins now.
+    /// Sets the start of the trace to now.
     pub(super) fn begin(&mut self) {
         self.begun = now();
         self.tracepoints.count_lost();

@@ -51,18 +51,29 @@ enum RecordingEnd {
     DiskFull,
 }
 
+/// The document of `trace record --json`.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct Document {
+    /// Path of the trace.
     file: String,
+    /// Names of the devices that were recorded.
     devices: Vec<String>,
+    /// Duration of the recording, in seconds.
     seconds: f64,
+    /// Number of I/Os that were recorded.
     ios: u64,
+    /// Size of the trace in bytes.
     bytes: u64,
+    /// Number of events that were lost.
     lost_events: u64,
+    /// Number of completions that fitted more than one request, or none.
     ambiguous_pairs: u64,
+    /// Size of the kernel's buffer for events of each processor, in bytes.
     buffer_bytes_per_processor: u64,
+    /// Processor time of the recorder, in seconds.
     cpu_seconds: f64,
+    /// Event that ended the recording.
     ended_by: RecordingEnd,
 }
 

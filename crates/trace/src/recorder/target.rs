@@ -15,13 +15,13 @@ use ui::exit::{ExitClass as _, Failure};
 #[derive(Clone, Debug)]
 pub(super) struct Target {
     pub(super) device: BlockDevice,
-    /// Its partitions, whose bios bear their numbers.
+    /// Partitions of the device, whose bios bear their numbers.
     pub(super) partitions: Vec<DeviceNumber>,
     pub(super) traced: IoLayer,
 }
 
 impl Target {
-    /// Its description in the trace.
+    /// Description of the device in the trace.
     pub(super) fn described(&self) -> Device {
         Device {
             name: self.device.name.clone(),

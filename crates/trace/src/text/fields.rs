@@ -7,7 +7,7 @@ use std::str::FromStr;
 pub(crate) struct Malformed {
     /// Column, from 1.
     pub(crate) column: usize,
-    /// Thing that the format has there.
+    /// Text that the format has there.
     pub(crate) expected: String,
 }
 
@@ -34,12 +34,12 @@ impl Field<'_> {
         Malformed::new(self.column, expected)
     }
 
-    /// Its value as a number.
+    /// Parses the field as a number.
     pub(crate) fn number<T: FromStr>(&self, expected: &str) -> Result<T, Malformed> {
         self.text.parse().map_err(|_| self.expected(expected))
     }
 
-    /// Its value times `10^decimals`, cut off behind so many decimals.
+    /// Parses the field as a number times `10^decimals`, cut off behind so many decimals.
     pub(crate) fn fixed(&self, decimals: u32, expected: &str) -> Result<u64, Malformed> {
         fixed(self.text, decimals).ok_or_else(|| self.expected(expected))
     }

@@ -22,9 +22,9 @@ pub(crate) const AWAY: Nanos = Nanos::from_secs(30);
 /// Size of each processor's buffer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum BufferSize {
-    /// As the user has it.
+    /// The size that the user gave.
     Exactly(Bytes),
-    /// For so many requests a second.
+    /// A size for so many requests a second.
     ForRate(f64),
 }
 

@@ -28,7 +28,7 @@ impl Tracepoint {
         Tracepoint::BioComplete,
     ];
 
-    /// Its name below `events`.
+    /// Name of the tracepoint below `events`.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Tracepoint::Queue => "block/block_bio_queue",

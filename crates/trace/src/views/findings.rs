@@ -11,8 +11,11 @@ use crate::tracepoints::{AWAY, option_for};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct TraceFinding {
+    /// Code of the finding, which stays the same over versions.
     pub(crate) code: &'static str,
+    /// Severity of the finding.
     pub(crate) severity: Severity,
+    /// Sentences for people.
     pub(crate) text: String,
 }
 

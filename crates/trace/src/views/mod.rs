@@ -20,60 +20,93 @@ const MOST_SIZES: usize = 12;
 /// Points of the working set's growth.
 const GROWTH_POINTS: usize = 20;
 
-/// The document.
+/// The document of `trace show --json`.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct TraceDocument {
+    /// Path of the trace.
     pub(crate) file: String,
+    /// Format of the trace, such as `disksmith`, `blktrace` or `fio iolog v3`.
     pub(crate) format: &'static str,
+    /// Time at which the trace was started; null where the format has only relative times.
     pub(crate) started: Option<Timestamp>,
+    /// Seconds from the start of the trace to the last completion or, where completions were not recorded, issue.
     pub(crate) seconds: f64,
+    /// Verdict of the findings.
     pub(crate) verdict: Verdict,
+    /// Findings about the trace.
     pub(crate) findings: Vec<TraceFinding>,
+    /// Number of I/Os: reads, writes, flushes and discards.
     pub(crate) ios: u64,
+    /// Number of reads.
     pub(crate) reads: u64,
+    /// Number of writes.
     pub(crate) writes: u64,
+    /// Number of writes with FUA.
     pub(crate) fua_writes: u64,
+    /// Number of flushes.
     pub(crate) flushes: u64,
+    /// Number of discards.
     pub(crate) discards: u64,
+    /// Number of I/Os that failed.
     pub(crate) failed: u64,
+    /// Bytes read.
     pub(crate) read_bytes: u64,
+    /// Bytes written.
     pub(crate) write_bytes: u64,
+    /// Bytes discarded.
     pub(crate) discard_bytes: u64,
+    /// Mean rate of I/Os, per second.
     pub(crate) iops: f64,
+    /// Mean rate of reads and writes, in bytes a second.
     pub(crate) bytes_per_s: f64,
+    /// Highest rate of reads, writes and flushes in an interval of `peak_seconds`, per second.
     pub(crate) peak_iops: f64,
+    /// Length of the intervals in which the highest rate was sought, in seconds.
     pub(crate) peak_seconds: f64,
-    /// False where the format has no flushes.
+    /// False if the format of the trace holds no flushes.
     pub(crate) flushes_recorded: bool,
-    /// `null` where completions were not recorded.
+    /// Queue depth; null where completions were not recorded.
     pub(crate) queue_depth: Option<DepthShown>,
+    /// Share of the reads and writes that begin where one of the last 32 of the device and kind ended, in percent.
     pub(crate) sequential_percent: f64,
+    /// Bytes that were read or written at least once, in blocks of 4 KiB.
     pub(crate) distinct_bytes: u64,
-    /// True where it was counted in a sample.
+    /// True if `distinct_bytes` was estimated from a sample of the blocks.
     pub(crate) distinct_is_estimated: bool,
+    /// Growth of `distinct_bytes` over time, in up to 20 points.
     pub(crate) growth: Vec<GrowthShown>,
+    /// Share of the accesses that goes to the hottest blocks.
     pub(crate) skew: Vec<SkewShown>,
+    /// The most frequent sizes of reads and writes, up to 12.
     pub(crate) sizes: Vec<SizeShown>,
+    /// Number of events that the recorder lost.
     pub(crate) lost_events: u64,
+    /// Number of completions that fitted more than one request, or none.
     pub(crate) ambiguous_pairs: u64,
+    /// Number of records of other operations that were skipped.
     pub(crate) skipped_records: u64,
+    /// True if the recorder ended before it closed the file.
     pub(crate) cut_off: bool,
+    /// Devices of the trace, the busiest first.
     pub(crate) devices: Vec<DeviceShown>,
+    /// I/Os by class: operation and range of sizes.
     pub(crate) classes: Vec<GroupShown>,
-    /// Time before the scheduler; `null` where it was not recorded.
+    /// Time from the block layer to the issue; null where it was not recorded.
     pub(crate) queued: Option<LatencyShown>,
-    /// `null` where names were not recorded.
+    /// I/Os by process, the 30 busiest; null where names were not recorded.
     pub(crate) processes: Option<Vec<GroupShown>>,
-    /// `null` where names were not recorded.
+    /// I/Os by file, the 30 busiest; null where names were not recorded.
     pub(crate) files: Option<Vec<GroupShown>>,
 }
 
-/// Queue depth.
+/// Queue depth: I/Os issued and not completed.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct DepthShown {
+    /// Mean over time.
     pub(crate) mean: f64,
+    /// The highest.
     pub(crate) max: u64,
 }
 
@@ -81,32 +114,42 @@ pub(crate) struct DepthShown {
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct GrowthShown {
+    /// Seconds since the start of the trace.
     pub(crate) seconds: f64,
+    /// Bytes read or written at least once by then.
     pub(crate) distinct_bytes: u64,
 }
 
-/// Share of the I/O that goes to the hottest blocks.
+/// Share of the accesses that goes to the hottest blocks.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct SkewShown {
+    /// Share of the blocks that were touched, the hottest of them, in percent.
     pub(crate) hottest_percent: f64,
+    /// Share of the accesses that goes to them, in percent.
     pub(crate) accesses_percent: f64,
 }
 
-/// Number of reads or writes of a length.
+/// Number of reads or writes of a size.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct SizeShown {
+    /// `read` or `write`.
     pub(crate) op: &'static str,
+    /// Size in bytes.
     pub(crate) bytes: u64,
+    /// Number of I/Os.
     pub(crate) ios: u64,
 }
 
-/// A device.
+/// A device of the trace.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct DeviceShown {
+    /// Size of the device; null where the trace does not hold it.
     pub(crate) size_bytes: Option<Bytes>,
+    /// Write cache of the device: `back`, or `through` where flushes do not reach it; null where the trace does
+    /// not hold it.
     pub(crate) write_cache: Option<&'static str>,
     #[serde(flatten)]
     pub(crate) group: GroupShown,
@@ -116,21 +159,29 @@ pub(crate) struct DeviceShown {
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct GroupShown {
+    /// Name of the class, process, file or device.
     pub(crate) name: String,
+    /// Number of I/Os.
     pub(crate) ios: u64,
+    /// Bytes of these I/Os.
     pub(crate) bytes: u64,
-    /// `null` where completions were not recorded.
+    /// Latency from issue to completion; null where completions were not recorded.
     pub(crate) latency: Option<LatencyShown>,
 }
 
-/// Latencies.
+/// Latencies, in microseconds.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct LatencyShown {
+    /// The mean.
     pub(crate) mean_us: f64,
+    /// The median.
     pub(crate) p50_us: f64,
+    /// The 99th percentile.
     pub(crate) p99_us: f64,
+    /// The 99.9th percentile.
     pub(crate) p999_us: f64,
+    /// The longest.
     pub(crate) max_us: f64,
 }
 

@@ -74,7 +74,7 @@ pub(crate) fn title(shown: &TraceDocument) -> String {
     )
 }
 
-/// Its figures, with their names.
+/// Figures of a trace, with their names.
 pub(crate) fn facts(shown: &TraceDocument) -> Vec<(&'static str, String)> {
     let bytes = |value: u64| Bytes(value).to_string();
     // A count, unlike a rate, has nothing behind the point.

@@ -19,7 +19,7 @@ pub(super) trait EventOutput {
 pub(super) struct Events<W> {
     writer: W,
     waiting: Reorder<Event>,
-    /// Names are requested at the end too, when the trace is not at hand any more.
+    /// Names are requested at the end too, when the trace is not available any more.
     known: UsedNames,
 }
 

@@ -17,7 +17,7 @@ use output::Output;
 /// A format that traces are written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TraceFormat {
-    /// This program's own format.
+    /// disksmith's own format.
     Own,
     /// blktrace's binary events, version 7.
     Blktrace,
@@ -92,7 +92,7 @@ impl IoPart {
         }
     }
 
-    /// Its name, in the plural.
+    /// Name of the part, in the plural.
     pub(crate) fn name(self) -> &'static str {
         match self {
             IoPart::Completion => "times of completion",

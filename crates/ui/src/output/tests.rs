@@ -63,7 +63,7 @@ impl State {
     }
 }
 
-/// All that can be seen of a place without following a link from it to a device.
+/// Everything visible of a place, without following a link from it to a device: names, content, target of a link.
 fn seen(state: &State, place: &Path) -> (Vec<String>, Option<Vec<u8>>, Option<PathBuf>) {
     let is_file = fs::metadata(place).is_ok_and(|facts| facts.is_file());
     let content = is_file.then(|| fs::read(place).unwrap());

@@ -31,7 +31,7 @@ pub struct Inline {
 }
 
 impl Inline {
-    /// On standard error; nothing is drawn yet.
+    /// Lines on standard error; nothing is drawn yet.
     ///
     /// # Errors
     /// When the terminal cannot be opened.
@@ -39,7 +39,7 @@ impl Inline {
         Ok(Inline::on(TerminalOutput::open(2, io::stderr().as_fd())?))
     }
 
-    /// On standard output; nothing is drawn yet.
+    /// Lines on standard output; nothing is drawn yet.
     ///
     /// # Errors
     /// When the terminal cannot be opened.
@@ -147,7 +147,7 @@ mod tests {
     use super::*;
     use crate::screen::{Pieces as _, TextStyle};
 
-    /// All that a screen writes to a file.
+    /// Everything that a screen writes to a file.
     fn written(draw: impl FnOnce(&mut Inline)) -> String {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("terminal");

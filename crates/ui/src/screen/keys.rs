@@ -65,7 +65,7 @@ impl Keys {
         !self.pending.is_empty()
     }
 
-    /// Nothing came for a while: a lone escape was the key, and anything else is no key.
+    /// Ends a pending sequence after a pause without input: a lone escape was the key, anything else is no key.
     pub(super) fn give_up(&mut self) -> Option<Key> {
         let alone = self.pending == [ESCAPE];
         self.pending.clear();
@@ -76,7 +76,7 @@ impl Keys {
 const ESCAPE: u8 = 0x1b;
 
 enum ParsedKey {
-    /// So many bytes, which are a key or nothing that is known.
+    /// A key, or `None` for a sequence that is not known, and its length in bytes.
     Key(Option<Key>, usize),
     /// More is to come.
     Cut,

@@ -53,7 +53,7 @@ impl TerminalOutput {
         Ok(TerminalOutput::of(self.file.try_clone()?))
     }
 
-    /// Its size.
+    /// Size of the terminal.
     pub(super) fn size(&self) -> Size {
         match tcgetwinsize(&self.file) {
             Ok(size) if size.ws_col > 0 && size.ws_row > 0 => Size {
@@ -64,7 +64,7 @@ impl TerminalOutput {
         }
     }
 
-    /// It has not taken all that was written.
+    /// True if the terminal has not taken all that was written.
     pub(super) fn is_behind(&self) -> bool {
         !self.pending.is_empty()
     }

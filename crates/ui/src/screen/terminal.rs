@@ -93,7 +93,7 @@ pub fn put_back() {
     }
 }
 
-/// The terminal is restored before a panic is reported: on the alternate screen the message would be lost.
+/// Restores the terminal before a panic is reported: on the alternate screen the message would be lost.
 fn put_back_on_panic() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -113,7 +113,7 @@ fn put_back_on_panic() {
     });
 }
 
-/// Standard output is a terminal that knows more than lines.
+/// True if standard output is a terminal that can do more than lines.
 pub fn is_possible() -> bool {
     let kind = std::env::var("TERM").unwrap_or_default();
     io::stdout().is_terminal() && !kind.is_empty() && kind != "dumb"
@@ -149,7 +149,7 @@ pub struct Terminal {
     /// The frame that is shown; `None` where the terminal may show anything.
     shown: Option<Buffer>,
     is_taken: bool,
-    /// The terminal has not taken the last frame yet.
+    /// True if the terminal has not taken the last frame yet.
     is_behind: bool,
 }
 
@@ -260,7 +260,7 @@ impl Terminal {
         self.capabilities
     }
 
-    /// It has taken all that was written.
+    /// True if the terminal has taken all that was written.
     pub(super) fn is_ready(&self) -> bool {
         self.is_taken && !self.is_behind
     }

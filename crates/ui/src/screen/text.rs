@@ -8,10 +8,10 @@ use ratatui::text::{Line, Span};
 /// Style of a piece of text. No information is carried by colour alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TextStyle {
-    /// As the terminal writes.
+    /// The terminal's own style.
     #[default]
     Plain,
-    /// Of less weight: what does nothing, and what belongs to something else.
+    /// Less emphasis: for what has no effect, or belongs to something else.
     Faint,
     /// Heads and names.
     Strong,
@@ -63,15 +63,15 @@ impl Pieces for Line<'static> {
 /// The signs and colours that a terminal can show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
-    /// Signs beyond ASCII.
+    /// True if it shows signs beyond ASCII.
     pub unicode: bool,
-    /// Colours.
+    /// True if it shows colours.
     pub colour: bool,
 }
 
 impl Capabilities {
-    /// By the environment: the locale's character set, in the order in which setlocale(3) takes the variables,
-    /// and `NO_COLOR` (no-color.org).
+    /// Capabilities by the environment: the locale's charset, in the order in which setlocale(3) takes the
+    /// variables, and `NO_COLOR` (no-color.org).
     pub fn of(variable: impl Fn(&str) -> Option<String>) -> Capabilities {
         let set = |name: &&str| variable(name).filter(|value| !value.is_empty());
         let locale = ["LC_ALL", "LC_CTYPE", "LANG"];
@@ -83,12 +83,12 @@ impl Capabilities {
         }
     }
 
-    /// Those of this process.
+    /// Capabilities by the environment of this process.
     pub(super) fn of_process() -> Capabilities {
         Capabilities::of(|name| std::env::var(name).ok())
     }
 
-    /// One of two signs.
+    /// The sign that can be shown: `unicode` where the charset has it, otherwise `ascii`.
     pub fn sign(self, unicode: &'static str, ascii: &'static str) -> &'static str {
         if self.unicode { unicode } else { ascii }
     }

@@ -14,14 +14,14 @@ use super::super::pace::{PROBE, nap};
 use super::volume_pace::{Pacing, VolumePace};
 use reader::{BESIDE, Volume};
 
-/// So many requests in flight: with 512 KiB each enough for more than any instance gives of warm
-/// blocks, and few enough for others to live beside them.
+/// Requests in flight: with 512 KiB each enough for more than any instance gives of warm blocks, and few enough for
+/// others to live beside them.
 pub(super) const DEPTH: u32 = 16;
 /// The mark of a block.
 const BLOCK: u64 = 0;
-/// The rate is that of so many parts of as many requests each, which show how it wanders.
+/// Number of parts, of as many requests each, whose rates show how much the rate varies.
 const PARTS: usize = 20;
-/// Beside a foreground it ends after so long, where the rate is known by then.
+/// Time after which it ends beside a foreground, where the rate is known by then.
 const LONGEST: Nanos = Nanos::from_secs(20);
 
 /// Reads whole blocks that are warm now, several at once, to see what the volume gives.
@@ -35,7 +35,7 @@ pub(super) struct Burst<'a> {
     left: Range<u64>,
     /// Requests in flight, without probes.
     in_flight: u32,
-    /// When blocks, or beside a foreground parts of them, came, in order, and their bytes.
+    /// Arrivals of blocks, or beside a foreground of parts of them: time and bytes, in order.
     came: Vec<(Nanos, u64)>,
 }
 

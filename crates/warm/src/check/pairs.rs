@@ -9,14 +9,14 @@ use study::cold::sample::Pair;
 use super::super::pace::{PROBE, nap};
 use super::volume_pace::VolumePace;
 
-/// So many places are read.
+/// Number of places that are read.
 pub(super) const PLACES: u64 = 400;
-/// So many requests in flight: few enough that they do not wait for each other.
+/// Requests in flight: few enough that they do not wait for each other.
 pub(super) const DEPTH: u32 = 4;
-/// So many other places lie between the two reads of one, once there are so many, so that the second does
-/// not meet what the first one has set off.
+/// Number of other places between the two reads of one, once there are so many, so that the second does not meet what
+/// the first has caused.
 const LAG: usize = 32;
-/// So many places are read before there is a warm one to read beside them; they are not judged.
+/// Number of places that are read before there is a warm one to read beside them; they are not judged.
 pub(super) const LEAD: usize = 2;
 /// Bytes that are read of a place: as many as by a probe.
 pub(super) const PAGE: u32 = reader::PROBE_BYTES;
@@ -42,7 +42,7 @@ enum ReadResult {
     #[default]
     Nothing,
     Failed,
-    /// After so many seconds.
+    /// The read succeeded after so many seconds.
     After(f64),
 }
 
@@ -61,7 +61,7 @@ pub(super) struct PairedReads<'a> {
     /// Requests of the next round, and the number of those in flight.
     round: VecDeque<Request>,
     in_flight: usize,
-    /// Of each place, the first read, and that of the warm one beside it.
+    /// The first read of each place, and that of the warm one beside it.
     read: Vec<[ReadResult; 2]>,
     paced: VolumePace<'a>,
 }

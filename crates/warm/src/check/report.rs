@@ -109,8 +109,11 @@ impl VolumeCheck {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct Document<'a> {
+    /// Mode of the command: `check`.
     mode: &'static str,
+    /// Result of each volume.
     volumes: Vec<VolumeDocument<'a>>,
+    /// Time at which to begin warming; null without `--ready-by`.
     schedule: Option<ScheduleDocument>,
 }
 
@@ -118,39 +121,56 @@ pub(crate) struct Document<'a> {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct VolumeDocument<'a> {
+    /// Path of the device, as it was named.
     device: &'a str,
+    /// Size of the volume.
     size_bytes: Bytes,
-    /// Number of blocks that were read.
+    /// Number of blocks that were read, of a random sample.
     places: usize,
+    /// Number of blocks that could not be read.
     places_failed: usize,
+    /// True if the volume has cold blocks: first reads are slower than those of warm blocks beyond chance.
     is_cold: bool,
+    /// Share of cold blocks.
     cold: ColdDocument,
-    /// Mean time that a first read costs more, over all blocks, in seconds.
+    /// Mean time in seconds by which the first read of a cold block takes longer; null where nothing is cold
+    /// beyond chance.
     mean_penalty_s: Option<f64>,
+    /// Distribution of that time; null where too few blocks are cold, or the disk is too busy to tell which.
     first_read_penalty: Option<PenaltyDocument>,
-    /// Median of a warm read, in seconds.
+    /// Median of the time of a read of a warm block, in seconds.
     warm_read_s: f64,
+    /// Rate at which warm blocks are read, in bytes a second; null where it was not measured.
     warm_bytes_per_s: Option<f64>,
+    /// True if another process warmed the volume meanwhile.
     being_warmed: bool,
+    /// Duration of warming the volume; null where nothing is cold.
     forecast: Option<ForecastDocument>,
 }
 
-/// Share of cold blocks, from 0 to 1, with the bounds of a 95 % interval.
+/// Share of cold blocks, from 0 to 1, with its 95 % interval.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct ColdDocument {
+    /// The share.
     share: f64,
+    /// Lower bound.
     low: f64,
+    /// Upper bound.
     high: f64,
 }
 
-/// Time that the first read of a cold block costs more, in seconds.
+/// Time in seconds by which the first read of a cold block takes longer than that of a warm one.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct PenaltyDocument {
+    /// Median.
     median_s: f64,
+    /// Lower bound of the median's 95 % interval.
     median_low_s: f64,
+    /// Upper bound of the median's 95 % interval.
     median_high_s: f64,
+    /// 95th percentile.
     p95_s: f64,
 }
 
@@ -158,10 +178,13 @@ struct PenaltyDocument {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct ForecastDocument {
+    /// Expected duration.
     seconds: f64,
+    /// Lower bound.
     low_s: f64,
+    /// Upper bound.
     high_s: f64,
-    /// `bytes`, `iops` or `latency`.
+    /// Limit of the rate: `bytes` for throughput, `iops`, or `latency` of cold blocks.
     held_back_by: &'static str,
 }
 

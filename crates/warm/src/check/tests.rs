@@ -25,7 +25,7 @@ fn unbound(limit: &Shared) -> VolumePace<'_> {
     VolumePace::new(Pace::unbound(limit), None)
 }
 
-/// One beside a foreground: where the kernel does not count, there may always be one.
+/// A pace beside a foreground: where the kernel does not count, there may always be one.
 fn beside(limit: &Shared, targets: Targets) -> VolumePace<'_> {
     VolumePace::new(Pace::new(limit, IoPolicy::Target(targets)), None)
 }

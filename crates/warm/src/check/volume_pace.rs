@@ -33,7 +33,7 @@ pub(super) struct VolumePace<'a> {
 }
 
 impl<'a> VolumePace<'a> {
-    /// Without a counter there may always be a foreground.
+    /// Pace of one volume. Without a counter there may always be a foreground.
     pub(super) fn new(pace: Pace<'a>, counter: Option<DiskCounter>) -> VolumePace<'a> {
         VolumePace { pace, counter }
     }

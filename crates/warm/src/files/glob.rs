@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt as _;
 
 use globset::{GlobBuilder, GlobMatcher};
 
-/// A name holds anything but characters that stand for themselves.
+/// True if a name holds characters that do not stand for themselves.
 pub(super) fn is_pattern(name: &[u8]) -> bool {
     name.iter().any(|byte| b"*?[\\".contains(byte))
 }
@@ -14,7 +14,7 @@ pub(super) fn is_pattern(name: &[u8]) -> bool {
 /// A pattern of names.
 pub(super) struct Pattern {
     glob: GlobMatcher,
-    /// A leading dot must be matched by one, as in a shell.
+    /// True if the pattern begins with a dot. A leading dot of a name must be matched by one, as in a shell.
     has_dot: bool,
 }
 
@@ -34,7 +34,7 @@ impl Pattern {
         })
     }
 
-    /// It matches all of a name.
+    /// True if the pattern matches all of a name.
     pub(super) fn matches(&self, name: &OsStr) -> bool {
         let is_hidden = name.as_bytes().starts_with(b".");
         (!is_hidden || self.has_dot) && self.glob.is_match(name)

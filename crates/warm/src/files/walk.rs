@@ -106,7 +106,7 @@ fn matching(folder: &Path, pattern: &Pattern, interrupt: &AtomicBool) -> Vec<Pat
     found
 }
 
-/// All regular files below a folder, and the folders that cannot be listed.
+/// Adds all regular files below a folder, and the folders that cannot be listed.
 fn below(folder: &Path, files: &mut Vec<PathBuf>, interrupt: &AtomicBool) {
     let mut folders = vec![folder.to_path_buf()];
     while let Some(folder) = folders.pop() {

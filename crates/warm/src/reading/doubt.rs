@@ -7,15 +7,15 @@ use record::{Bytes, Nanos, Ranges};
 
 use super::probes::page_at;
 
-/// So many requests have to fail in a row before that is tried. It is doubled after each answer, since a
-/// disk with large bad places gives many such rows.
+/// Number of requests in a row that have to fail before the device is tried. Doubled after each answer, since a disk
+/// with large bad places gives many such rows.
 const FAILURES: u32 = 64;
-/// So often it is doubled.
+/// Number of times that this is doubled, at most.
 const MOST_DOUBLED: u32 = 4;
-/// So many pages are requested.
+/// Number of pages that are requested to try the device.
 const PAGES: u64 = 8;
-/// So long nothing is requested before: a controller may be reset meanwhile, and a device that is being
-/// taken away fails its requests before it is no longer listed.
+/// Pause before these: a controller may be reset meanwhile, and a device that is being taken away fails its requests
+/// before it is no longer listed.
 const PAUSE: Nanos = Nanos(1_000_000_000);
 
 /// Suspicion about a device.
@@ -41,7 +41,7 @@ struct SuspectPages {
 }
 
 impl DeviceDoubt {
-    /// A request succeeded.
+    /// Notes a request that succeeded.
     pub(super) fn succeeded(&mut self) {
         self.failures = 0;
         if !self.blamed.is_empty() {
@@ -54,12 +54,12 @@ impl DeviceDoubt {
         self.conclude();
     }
 
-    /// A request failed.
+    /// Notes a request that failed.
     pub(super) fn failed(&mut self) {
         self.failures = self.failures.saturating_add(1);
     }
 
-    /// A place was called unreadable.
+    /// Notes a place that was called unreadable.
     pub(super) fn blames(&mut self, range: Range<u64>) {
         self.blamed.insert(range);
     }
@@ -99,7 +99,7 @@ impl DeviceDoubt {
         Some(page)
     }
 
-    /// A page came back.
+    /// Notes a page that came back.
     pub(super) fn note_completed(&mut self, is_good: bool) {
         if let Some(requested) = &mut self.requested {
             requested.in_flight = requested.in_flight.saturating_sub(1);

@@ -21,7 +21,7 @@ const UNIT: Bytes = Bytes::kib(512);
 /// A device that is there, of a size that the test may change.
 struct There {
     size: Rc<Cell<Option<Bytes>>>,
-    /// After so many polls it becomes the size beside.
+    /// Number of polls after which the size changes, and the new size.
     later: Option<(u32, Option<Bytes>)>,
     polls: Cell<u32>,
     reports: u32,

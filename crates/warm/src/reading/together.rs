@@ -18,13 +18,13 @@ pub(super) struct CombinedRate {
 }
 
 impl CombinedRate {
-    /// They are read together now.
+    /// Notes that all volumes are read together now.
     pub(super) fn note_together(&mut self, now: Nanos) {
         self.since.get_or_insert(now + SETTLE);
         self.until = now;
     }
 
-    /// So many bytes came.
+    /// Counts bytes that arrived.
     pub(super) fn note_completed(&mut self, now: Nanos, bytes: u64) {
         // Once one of them has ended it does not go on any more.
         let lasts = self.since.is_some_and(|since| now >= since);

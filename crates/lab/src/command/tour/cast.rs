@@ -9,7 +9,7 @@ use ui::charset;
 
 /// Bold text begins.
 pub(super) const BOLD: &str = "\u{1b}[1m";
-/// It ends.
+/// Sequence that ends styles.
 pub(super) const PLAIN: &str = "\u{1b}[0m";
 
 /// Interval at which an interrupt by the user is polled.

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// As kernel 6.1 wrote it during a check of RAID 10, with an idle array above.
+/// `/proc/mdstat` of kernel 6.1 during a check of RAID 10, with an idle array above.
 const MDSTAT: &str = "Personalities : [linear] [raid0] [raid1] [raid10] 
 md12 : active raid1 vdf[1] vde[0]
       522240 blocks super 1.2 [2/2] [UU]

@@ -157,7 +157,7 @@ fn a_disk_that_is_being_zeroed_tells_by_which_zeroing() {
     );
 }
 
-/// Where the kernel lists partitions of a table that is not known here, such as a Sun label.
+/// The kernel lists partitions of a table that is not known here, such as a Sun label.
 #[test]
 fn data_before_the_first_partition_of_an_unknown_table_is_seen() {
     let listed = [Partition {

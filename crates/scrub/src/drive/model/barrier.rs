@@ -32,7 +32,7 @@ pub(super) struct Crossing {
 }
 
 impl Crossing {
-    /// Begins with the next request, if none is under way, and says whether it has come back.
+    /// True if the next request has come back; begins with it, if none is under way.
     pub(super) fn is_over(&mut self, barrier: Barrier, now: u64) -> bool {
         let over = now + (barrier.holds * SECOND as f64) as u64;
         let is_over = *self.until.get_or_insert(over) <= now;
@@ -42,7 +42,7 @@ impl Crossing {
         is_over
     }
 
-    /// The superblocks are written.
+    /// Writes the superblocks.
     pub(super) fn superblock(&mut self, barrier: Option<Barrier>) {
         self.behind += barrier.map_or(0.0, |barrier| barrier.superblock);
     }

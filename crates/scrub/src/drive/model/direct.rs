@@ -21,7 +21,7 @@ pub(in super::super) struct DirectComparison {
     pub fails: bool,
     /// The share of their full speed at which members are read, where it is not [`SHARE`].
     pub share: Option<f64>,
-    /// Where members differ for a moment though all that was written is the same.
+    /// Places where members differ for a moment though all that was written is the same.
     pub moving: Vec<u64>,
     step: Option<Range<u64>>,
     at: f64,
@@ -57,7 +57,8 @@ impl DirectComparison {
         })
     }
 
-    /// So many seconds pass. Gives how many sectors were read, and the share of their speed that this took.
+    /// Lets so many seconds pass. Gives the sectors that were read, and the share of the members' speed that this
+    /// took.
     pub(super) fn pass(
         &mut self,
         barrier: Option<Barrier>,

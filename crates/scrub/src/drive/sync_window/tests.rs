@@ -4,7 +4,7 @@ const MS: u64 = 1_000_000;
 /// 1 MiB a second.
 const RATE: Allowed = Allowed::Rate(1_048_576.0);
 
-/// Of RAID 10 over four pairs with chunks of 64 KiB, with a latency that is kept, in seconds.
+/// Window of RAID 10 over four pairs with chunks of 64 KiB, with a target in seconds.
 fn raid10_window(kept: f64) -> SyncWindow {
     let mut window = SyncWindow::new(Sectors(0), BLOCK, 4, Nanos(0)).with_barrier_if(true);
     window.ends_at(Sectors(1 << 40));

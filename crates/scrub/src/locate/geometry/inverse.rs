@@ -1,4 +1,4 @@
-//! From a member's bytes to the array's.
+//! Mapping of a member's bytes to the array's.
 
 use std::ops::Range;
 
@@ -64,7 +64,7 @@ mod tests {
 
     const CHUNK: u64 = 4096;
 
-    /// Of each piece of the array, its places are found, and where these are, the piece.
+    /// Checks that the places of each piece of the array are found, and the piece from these.
     fn leads_back(geometry: &Geometry) -> Result<(), TestCaseError> {
         for group in geometry.groups(&(0..u64::MAX)) {
             let places: Vec<(MemberOffset, u64)> = match group.relation {

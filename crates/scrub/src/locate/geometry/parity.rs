@@ -5,13 +5,13 @@ use super::{MemberOffset, PartRelation};
 /// Rotation of parity over the members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rotation {
-    /// From the last member down to the first; data in the order of the members.
+    /// Parity from the last member down to the first; data in the order of the members.
     LeftAsymmetric,
-    /// From the first member up; data in the order of the members.
+    /// Parity from the first member up; data in the order of the members.
     RightAsymmetric,
-    /// From the last member down; data begins behind the parity.
+    /// Parity from the last member down; data begins behind the parity.
     LeftSymmetric,
-    /// From the first member up; data begins behind the parity.
+    /// Parity from the first member up; data begins behind the parity.
     RightSymmetric,
     /// Always on the first member.
     First,
@@ -20,9 +20,9 @@ pub(crate) enum Rotation {
 }
 
 impl Rotation {
-    /// As sysfs gives it in `md/layout` (drivers/md/raid5.h, ALGORITHM_*). `None` for those of DDF,
-    /// and those that have the second parity always on the last member, which arise from a RAID 5
-    /// that became a RAID 6.
+    /// Rotation by the number in `md/layout` of sysfs (drivers/md/raid5.h, ALGORITHM_*). `None` for those of DDF,
+    /// and those that have the second parity always on the last member, which arise from a RAID 5 that became a
+    /// RAID 6.
     pub(crate) fn of(layout: u64) -> Option<Rotation> {
         Some(match layout {
             0 => Rotation::LeftAsymmetric,
@@ -43,7 +43,7 @@ pub(crate) struct Parity {
     disks: u64,
     /// Parity blocks of a stripe: 1 or 2.
     parities: u64,
-    /// In bytes.
+    /// Size of a chunk, in bytes.
     chunk: u64,
     rotation: Rotation,
     /// Used size of each member, in whole chunks.
@@ -51,8 +51,8 @@ pub(crate) struct Parity {
 }
 
 impl Parity {
-    /// Of so many members, of which the array uses `component` bytes each, in chunks of `chunk`
-    /// bytes. `None` where there is no room for data, or there are no chunks.
+    /// Layout of so many members, of which the array uses `component` bytes each, in chunks of `chunk` bytes.
+    /// `None` where there is no room for data, or there are no chunks.
     pub(crate) fn new(
         disks: u64,
         parities: u64,

@@ -16,8 +16,8 @@ pub(crate) struct Copies {
 }
 
 impl Copies {
-    /// As sysfs gives it in `md/layout`, for so many members. `None` where it is not understood: sets
-    /// of members that do not go up.
+    /// Copies by the number in `md/layout` of sysfs, for so many members. `None` where it is not understood: sets
+    /// of members that do not divide them evenly.
     pub(crate) fn of(layout: u64, disks: u64) -> Option<Copies> {
         let (near, far) = (layout & 0xff, (layout >> 8) & 0xff);
         if near == 0 || far == 0 || disks == 0 || near * far > disks {
@@ -43,7 +43,7 @@ impl Copies {
 pub(crate) struct Raid10 {
     /// Number of slots.
     disks: u64,
-    /// In bytes.
+    /// Size of a chunk, in bytes.
     chunk: u64,
     copies: Copies,
     /// Number of chunks of the array.
@@ -53,8 +53,8 @@ pub(crate) struct Raid10 {
 }
 
 impl Raid10 {
-    /// Of so many members, of which the array uses `component` bytes each, in chunks of `chunk`
-    /// bytes. `None` where there are no chunks.
+    /// Layout of so many members, of which the array uses `component` bytes each, in chunks of `chunk` bytes.
+    /// `None` where there are no chunks.
     pub(crate) fn new(disks: u64, chunk: u64, copies: Copies, component: u64) -> Option<Raid10> {
         let rows = component.checked_div(chunk)? / copies.far;
         let chunks = rows.checked_mul(disks)? / copies.near;

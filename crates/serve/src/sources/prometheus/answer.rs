@@ -26,7 +26,7 @@ impl Series {
         self.label("instance")
     }
 
-    /// Its labels as they are written.
+    /// Labels of the series as text.
     pub(crate) fn labels_written(&self) -> String {
         let labels = self.labels.iter().filter(|(name, _)| *name != "__name__");
         let pairs: Vec<String> = labels

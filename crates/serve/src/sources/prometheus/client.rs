@@ -36,7 +36,7 @@ impl FromStr for Address {
 }
 
 impl fmt::Display for Address {
-    /// Without the user and the password that it may have.
+    /// Shows the address without the user and the password that it may have.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rest = self.0.strip_prefix("http://").unwrap_or(&self.0);
         let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));

@@ -29,7 +29,7 @@ const KEY: usize = 200;
 pub(super) struct PostedRequest {
     pub(super) key: String,
     pub(super) lines: Vec<u8>,
-    /// To be told when they are committed. Dropped, it tells that they are not.
+    /// Sender that tells when the events are committed; dropped, it tells that they are not.
     pub(super) committed: oneshot::Sender<()>,
     _room: OwnedSemaphorePermit,
 }
@@ -142,7 +142,7 @@ impl RequestQueue {
 struct Refusal {
     status: StatusCode,
     text: String,
-    /// It may be sent again in a second.
+    /// True if the request may be sent again in a second.
     retry: bool,
 }
 

@@ -15,7 +15,7 @@ use crate::sums::{Sums, Values};
 /// An outbox.
 pub(super) struct Outbox {
     pub(super) store: SqliteStore,
-    /// Its name, by which its inserts differ from those of others.
+    /// Name of the outbox, by which its inserts differ from those of others.
     pub(super) name: String,
 }
 

@@ -31,7 +31,7 @@ pub struct ClickhouseAddress {
 impl FromStr for ClickhouseAddress {
     type Err = String;
 
-    /// Of what is behind `clickhouse://`.
+    /// Parses the part of an address behind `clickhouse://`.
     fn from_str(text: &str) -> std::result::Result<ClickhouseAddress, String> {
         let wrong = || {
             format!(

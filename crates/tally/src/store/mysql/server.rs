@@ -33,7 +33,7 @@ pub struct MysqlAddress {
 impl FromStr for MysqlAddress {
     type Err = String;
 
-    /// Of what is behind `mysql://`.
+    /// Parses the part of an address behind `mysql://`.
     fn from_str(text: &str) -> std::result::Result<MysqlAddress, String> {
         let wrong = || {
             format!(

@@ -70,8 +70,8 @@ fn malformed_lines_of_each_format_have_a_place() {
     }
 }
 
-/// As blkparse prints them: files in front, `-t` and `-s`, messages, a remap, a command to the driver, and a completion that
-/// moved nothing.
+/// Output of blkparse: files in front, `-t` and `-s`, messages, a remap, a command to the driver, and a completion
+/// that moved nothing.
 const BLKPARSE: &str = "Input file sda.blktrace.0 added
 
   8,0    0        1     0.000000000    99  A   R 8 + 8 <- (8,1) 0

@@ -37,7 +37,7 @@ struct Clock {
     seed: u64,
     drawn: u64,
     now_s: f64,
-    /// When all stands still next, and until when.
+    /// Start and end of the next stall, in seconds.
     stall: (f64, f64),
 }
 
