@@ -24,7 +24,7 @@ pub(super) enum Message {
         thread: usize,
         part: Box<ThreadWindow>,
     },
-    ThreadEnd {
+    End {
         thread: usize,
         end: Result<Box<ThreadEnd>, EngineError>,
     },

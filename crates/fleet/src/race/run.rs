@@ -63,11 +63,11 @@ impl RaceConditions<'_> {
         keep: &mut dyn FnMut(&FleetRun),
     ) -> Result<FleetRun, Failure> {
         let (limit, met) = (ConnectionLimit::new(self.batch), MachineRegistry::default());
-        let (fleet, args) = (run.id.clone(), run.args.clone());
+        let (fleet, command) = (run.id.clone(), run.args.clone());
         let running = RunnerContext {
             transport: self.transport,
             fleet: &fleet,
-            args: &args,
+            args: &command,
             limit: &limit,
             met: &met,
             after_loss: self.after_loss,

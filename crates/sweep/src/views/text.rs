@@ -109,7 +109,7 @@ impl<'a> Field<'a> {
         }
     }
 
-    fn as_text(self) -> Field<'a> {
+    fn left_aligned(self) -> Field<'a> {
         Field {
             is_text: true,
             ..self
@@ -182,8 +182,8 @@ fn fields(record: &SweepRecord) -> Vec<Field<'_>> {
         }));
     }
     fields.push(Field::new("blocks", 6, |_, row| row.blocks.to_string()));
-    fields.push(Field::new("", 0, |_, row| outcome_label(row.outcome).to_owned()).as_text());
-    fields.push(Field::new("why", 8, |_, row| row.why.clone()).as_text());
+    fields.push(Field::new("", 0, |_, row| outcome_label(row.outcome).to_owned()).left_aligned());
+    fields.push(Field::new("why", 8, |_, row| row.why.clone()).left_aligned());
     fields
 }
 
@@ -212,7 +212,7 @@ fn setting(record: &SweepRecord, factor: Factor) -> Field<'_> {
     });
     match factor {
         Factor::Members | Factor::Chunk => field,
-        Factor::Level | Factor::Fs | Factor::Scheduler => field.as_text(),
+        Factor::Level | Factor::Fs | Factor::Scheduler => field.left_aligned(),
     }
 }
 
