@@ -141,7 +141,8 @@ fn describe_variant_keys(schema: &mut Schema) {
         let is_alone = keys.len() == 1;
         for key in keys.values_mut().filter_map(Value::as_object_mut) {
             if is_alone || key.contains_key("const") {
-                key.entry("description").or_insert_with(|| description.clone());
+                key.entry("description")
+                    .or_insert_with(|| description.clone());
             }
         }
     }
