@@ -60,7 +60,10 @@ fn fitted_line(line: &str, width: usize) -> String {
     if !command.is_empty() {
         let last = lines.rsplit('\n').next().unwrap_or_default();
         let has_room = last.chars().count() + 1 + command.chars().count() <= width;
-        lines.push(if has_room { ' ' } else { '\n' });
+        match has_room {
+            true => lines.push(' '),
+            false => lines.extend(["\n", &indent]),
+        }
         lines.push_str(command);
     }
     lines
@@ -128,6 +131,13 @@ mod tests {
         assert_eq!(
             fitted(list, 24),
             "no array is built:\n  - /dev/sdb is mounted\n    at /mnt/data"
+        );
+        assert_eq!(
+            fitted(
+                "  - mdadm is not on the PATH; install it: apt-get install mdadm",
+                24
+            ),
+            "  - mdadm is not on the\n    PATH; install it:\n    apt-get install mdadm"
         );
         let row = "db1   /dev/sdb   100 GiB   ext4";
         assert_eq!(fitted(row, 24), row);
