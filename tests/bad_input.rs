@@ -10,7 +10,11 @@ mod first_hour;
 mod loops;
 #[path = "support/no_uring.rs"]
 mod no_uring;
+#[path = "support/pty.rs"]
+mod pty;
 mod support;
+#[path = "bad_input/terminals.rs"]
+mod terminals;
 
 use std::ffi::OsStr;
 use std::fs::{self, File, Permissions};

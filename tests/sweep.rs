@@ -251,9 +251,10 @@ fn with_root_a_signal_takes_the_layout_down_and_a_second_sweep_waits_its_turn() 
     // As in a terminal, where Ctrl-C reaches every program of the group.
     let mut running = Running::start(place.command(&disk.arguments()).process_group(0));
     wait_for_mount(&mut running, &disk);
+    let ended_by = format!("or end it first: kill {}\n", running.id());
     place
         .run(&disk.arguments())
-        .refuses(&["is being worked on by process"]);
+        .refuses(&["is being worked on by process", &ended_by]);
     running.signal_group(Signal::INT);
     let said = running.end();
     assert_eq!(said.status, Some(3), "{said:#?}");

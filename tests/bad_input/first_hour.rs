@@ -7,6 +7,9 @@ use crate::no_uring::without_uring;
 use crate::support::{Place, ProgramOutput, Running, output_of};
 use crate::{BRIEFLY, OtherUser, fs};
 
+/// Advice where there is no place for the ledger.
+const OTHER_LEDGER: &str = "export DISKSMITH_LEDGER=\"$(mktemp -d -p /var/tmp)/disksmith.db\"";
+
 /// A situation, the answer there, its status, and the end of its last sentence.
 struct Case {
     situation: &'static str,
@@ -157,7 +160,23 @@ fn with_root_what_another_user_meets_in_the_first_hour_ends_in_a_command() {
         };
         output_of(command.args(["mark", "deploy"]))
     };
-    let export = "export DISKSMITH_LEDGER=/var/tmp/disksmith.db".to_owned();
+    let export = OTHER_LEDGER.to_owned();
+    // An emulator that is found and never started.
+    let emulators = nobody.folder.path().join("emulators");
+    fs::create_dir(&emulators).unwrap();
+    for name in ["qemu-system-x86_64", "qemu-system-aarch64"] {
+        fs::write(emulators.join(name), "").unwrap();
+    }
+    let lab = |home: Option<&str>| {
+        let mut command = nobody.command();
+        command.env_remove("XDG_CACHE_HOME").env("PATH", &emulators);
+        match home {
+            Some(home) => command.env("HOME", home),
+            None => command.env_remove("HOME"),
+        };
+        output_of(command.args(["lab", "run", "--volumes", "gp3:1GiB", "--", "true"]))
+    };
+    let other_cache = "export XDG_CACHE_HOME=\"$(mktemp -d -p /var/tmp)\"";
     check(vec![
         Case {
             situation: "a folder of another user",
@@ -193,6 +212,20 @@ fn with_root_what_another_user_meets_in_the_first_hour_ends_in_a_command() {
             status: 2,
             message: "could not be opened",
             command: export,
+        },
+        Case {
+            situation: "the lab without HOME",
+            answer: lab(None),
+            status: 2,
+            message: "/var/cache/disksmith/lab could not be created",
+            command: other_cache.to_owned(),
+        },
+        Case {
+            situation: "the lab with a HOME that is not this user's",
+            answer: lab(Some("/proc/1")),
+            status: 2,
+            message: "/proc/1/.cache/disksmith/lab could not be created",
+            command: other_cache.to_owned(),
         },
     ]);
 }
@@ -248,7 +281,7 @@ fn with_root_small_full_and_memory_file_systems_are_answered_with_a_command() {
         answer: full,
         status: 2,
         message: "could not grow: its file system is full",
-        command: "export DISKSMITH_LEDGER=/var/tmp/disksmith.db".to_owned(),
+        command: OTHER_LEDGER.to_owned(),
     }]);
     let memory = on("size=40m", "--size 8M --phase seek --seconds 200ms").ends_with(0);
     memory.prints(&["no disk was measured"]);
@@ -368,42 +401,5 @@ fn the_disk_of_the_root_file_system_is_refused_with_the_command_that_lists_other
                 assert!(!refused.err.contains(advice), "{advice}: {refused:#?}");
             }
         }
-    }
-}
-
-/// A terminal of 40 columns, a charset without signs beyond ASCII, a locale that is not there, and no terminal.
-#[test]
-fn answers_fit_the_terminal_and_the_locale_of_the_first_hour() {
-    let place = Place::new();
-    place.bench(&crate::support::SHORT).ends_with(0);
-    for words in [
-        &["runs"][..],
-        &["show", "last"],
-        &["devices"],
-        &["scrub", "--status"],
-        &["doctor", "--check", "host"],
-    ] {
-        let mut narrow = place.command(words);
-        let narrow = output_of(narrow.env("COLUMNS", "40"));
-        assert!(matches!(narrow.status, Some(0 | 1)), "{narrow:#?}");
-        narrow.fits(40);
-        for locale in ["C", "POSIX", "xx_XX.ISO-8859-1"] {
-            let mut ascii = place.command(words);
-            let ascii = output_of(ascii.env("LC_ALL", locale));
-            assert!(
-                ascii.out.is_ascii() && ascii.err.is_ascii(),
-                "{locale}: {ascii:#?}"
-            );
-        }
-    }
-    fs::write(place.path("tokens"), "nothing\n").unwrap();
-    for locale in ["C", "xx_XX.ISO-8859-1"] {
-        let mut refused = place.command("serve --token-file tokens");
-        output_of(refused.env("LC_ALL", locale)).refuses(&["'read sha256:...'"]);
-    }
-    for terminal in ["dumb", "", "no-such-terminal"] {
-        let mut watch = place.command("watch --count 1");
-        let lines = output_of(watch.env("TERM", terminal)).ends_with(0);
-        assert!(lines.out.starts_with("# "), "{lines:#?}");
     }
 }

@@ -12,20 +12,24 @@ use crate::WorkError;
 /// measured.
 pub const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// Clause on another place for the ledger: a new folder of this user's own, since others could put a file under a fixed name
+/// in a folder that all may write to.
+const ELSEWHERE: &str = "with --ledger, or for this shell: export DISKSMITH_LEDGER=\"$(mktemp -d -p /var/tmp)/disksmith.db\"";
+
 /// An error of the ledger.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The environment names no place for the ledger.
     #[error(
-        "there is no place for the ledger: neither XDG_STATE_HOME nor HOME is set. Name a file \
-         with --ledger, or once for all: export DISKSMITH_LEDGER=/var/tmp/disksmith.db"
+        "there is no place for the ledger: neither XDG_STATE_HOME nor HOME is set. Name a file {}",
+        ELSEWHERE
     )]
     NoPlace,
     /// The file or a folder above it could not be created or reached.
     #[error(
-        "the ledger {} could not be opened: {source}. Name another file with --ledger, or once for all: \
-         export DISKSMITH_LEDGER=/var/tmp/disksmith.db",
-        path.display()
+        "the ledger {} could not be opened: {source}. Name another file {}",
+        path.display(),
+        ELSEWHERE
     )]
     Unreachable {
         /// The ledger.
@@ -115,9 +119,9 @@ pub enum Error {
     },
     /// The file or its folder may not be written.
     #[error(
-        "the ledger {} cannot be written: the file or its folder is read-only. Name another file \
-         with --ledger, or once for all: export DISKSMITH_LEDGER=/var/tmp/disksmith.db",
-        path.display()
+        "the ledger {} cannot be written: the file or its folder is read-only. Name another file {}",
+        path.display(),
+        ELSEWHERE
     )]
     ReadOnly {
         /// The ledger.
@@ -137,9 +141,9 @@ pub enum Error {
     /// The ledger's file system has no space left.
     #[error(
         "the ledger {} could not grow: its file system is full, or the size of files is limited \
-         (ulimit -f). Make room there, or name another file with --ledger, or once for all: \
-         export DISKSMITH_LEDGER=/var/tmp/disksmith.db",
-        path.display()
+         (ulimit -f). Make room there, or name another file {}",
+        path.display(),
+        ELSEWHERE
     )]
     Full {
         /// The ledger.

@@ -7,8 +7,8 @@ use crate::Owner;
 pub enum WorkError {
     /// A process is at work on it.
     #[error(
-        "the {kind} {key} is being worked on by process {} since {began}. Wait for it or end it, \
-         and try again",
+        "the {kind} {key} is being worked on by process {} since {began}. Wait for it and try again, or end it first: kill {}",
+        owner.pid,
         owner.pid
     )]
     UnderWay {

@@ -10,12 +10,8 @@ use linux::Root;
 
 use crate::exit::{ExitClass as _, Failure};
 use crate::journal::{JournalPriority, report};
+use crate::window::{width, width_of_errors};
 use crate::{charset, usage};
-
-/// Columns of an answer that is not shown in a terminal: a pipe, a file.
-const ENDLESS: usize = usize::MAX;
-/// The narrowest window that an answer is laid out for.
-const NARROWEST: usize = 20;
 
 /// The error of an answer that is lost.
 const UNPRINTED: &str = "the answer could not be written to standard output";
@@ -34,23 +30,6 @@ pub struct Context {
     pub answers_a_person: bool,
     /// Number of columns that a table may take. Prose takes no more than reads well ([`crate::table::wrap`]).
     pub columns: usize,
-}
-
-/// Number of columns: as many as the user gives (`COLUMNS`), else as the window has, else endlessly many, so
-/// that nothing is left out or shortened for another program.
-fn columns(given: Option<&str>, window: Option<usize>) -> usize {
-    given
-        .and_then(|given| given.trim().parse().ok())
-        .filter(|columns| *columns > 0)
-        .or(window)
-        .unwrap_or(ENDLESS)
-        .max(NARROWEST)
-}
-
-/// Number of columns of a stream, of which this is the window.
-fn width(window: Option<(terminal_size::Width, terminal_size::Height)>) -> usize {
-    let window = window.map(|(width, _)| usize::from(width.0));
-    columns(std::env::var("COLUMNS").ok().as_deref(), window)
 }
 
 impl Context {
@@ -125,17 +104,17 @@ impl Context {
 /// As [`Context::print`].
 pub fn print_help(help: &clap::Error) -> Result<(), Failure> {
     let mut out = anstream::stdout();
-    out.write_all(
-        usage::broken(help, width(terminal_size::terminal_size_of(io::stdout()))).as_bytes(),
-    )
-    .and_then(|()| out.flush())
-    .context(UNPRINTED)
-    .midway()
+    let columns = width(terminal_size::terminal_size_of(io::stdout()));
+    out.write_all(usage::broken(help, columns, usize::MAX).as_bytes())
+        .and_then(|()| out.flush())
+        .context(UNPRINTED)
+        .midway()
 }
 
 /// Prints why arguments are not understood, in colours where standard error is a terminal.
 pub fn print_misuse(error: &clap::Error) {
-    let text = usage::broken(error, width(terminal_size::terminal_size_of(io::stderr())));
+    let of_usage = width(terminal_size::terminal_size_of(io::stderr()));
+    let text = usage::broken(error, of_usage, width_of_errors());
     // With standard error closed it cannot be reported.
     let _ = anstream::stderr().write_all(text.as_bytes());
 }
@@ -143,24 +122,4 @@ pub fn print_misuse(error: &clap::Error) {
 /// Reports something to the user that is not part of the answer, on standard error.
 pub fn notice(text: &str) {
     report(JournalPriority::Notice, text, &[]);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_user_and_then_the_window_say_how_many_columns_there_are() {
-        for (given, window, expected) in [
-            (Some("40"), Some(120), 40),
-            (Some("40"), None, 40),
-            (None, Some(40), 40),
-            (Some("0"), Some(80), 80),
-            (Some("wide"), None, ENDLESS),
-            (None, None, ENDLESS),
-            (Some("1"), None, NARROWEST),
-        ] {
-            assert_eq!(columns(given, window), expected, "{given:?} {window:?}");
-        }
-    }
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use crate::charset::{printable, shown};
+use crate::window::{fitted, width_of_errors};
 
 /// Socket of journald for entries in its own protocol (systemd, "Native Journal Protocol").
 const SOCKET: &str = "/run/systemd/journal/socket";
@@ -30,8 +31,9 @@ pub fn report(priority: JournalPriority, text: &str, fields: &[JournalField]) {
         .as_ref()
         .is_some_and(|journal| journal.write(priority, text, fields));
     if !is_written {
+        let text = fitted(&shown(&printable(text)), width_of_errors());
         // With standard error closed it cannot be reported.
-        let _ = writeln!(io::stderr(), "{}", shown(&printable(text)));
+        let _ = writeln!(io::stderr(), "{text}");
     }
 }
 

@@ -1,19 +1,16 @@
-//! Lines of clap's that it does not break to the window: those of the usage.
+//! Lines of clap's that it does not break to the window: those of the usage and of errors.
 
 use crate::charset;
 
-/// The text of help or an error in the locale's charset, of which no line of the usage is wider than so many columns where there is a blank to
-/// break it at. Messages stay whole, so that they can be searched for.
-pub(crate) fn broken(text: &clap::Error, columns: usize) -> String {
+/// The text of help or an error in the locale's charset. No line of the usage is wider than `of_usage` columns, and none of
+/// the others wider than `of_messages`, where there is a blank to break it at.
+pub(crate) fn broken(text: &clap::Error, of_usage: usize, of_messages: usize) -> String {
     let text = text.render().ansi().to_string();
     let text = charset::shown(&text);
     let mut is_usage = false;
     let lines = text.split('\n').map(|line| {
         is_usage = shown_width(line) > 0 && (is_usage || line.contains("Usage:"));
-        match is_usage {
-            true => broken_line(line, columns),
-            false => line.to_owned(),
-        }
+        broken_line(line, if is_usage { of_usage } else { of_messages })
     });
     lines.collect::<Vec<String>>().join("\n")
 }

@@ -91,9 +91,9 @@ impl Packages {
         if done.is_dir() {
             return Packages::in_tree(done);
         }
-        fs::create_dir_all(cache).map_err(|source| Error::file("created", cache, source))?;
+        fs::create_dir_all(cache).map_err(|source| no_place(cache, cache, &source))?;
         let lock = cache.join("lock");
-        let file = File::create(&lock).map_err(|source| Error::file("created", &lock, source))?;
+        let file = File::create(&lock).map_err(|source| no_place(cache, &lock, &source))?;
         loop {
             check_interrupt(interrupt)?;
             match file.try_lock() {
@@ -223,6 +223,20 @@ fn disarm(tree: &Path) -> std::io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// A file or folder of `cache` cannot be created, as without a home that this user may write to.
+fn no_place(cache: &Path, path: &Path, error: &std::io::Error) -> Error {
+    let is_default = cache == default_cache(|name| std::env::var_os(name));
+    let remedy = match is_default {
+        true => ", or for this shell: export XDG_CACHE_HOME=\"$(mktemp -d -p /var/tmp)\"",
+        false => "",
+    };
+    Error::Unavailable(format!(
+        "there is no place for the kernel and tools of the lab's machine: {} could not be created: {error}. Name \
+         another folder with --cache{remedy}",
+        path.display()
+    ))
 }
 
 fn unavailable(error: exec::Error) -> Error {
