@@ -292,6 +292,9 @@ fn work_that_differs_in_its_details_is_reported() {
         ("pauses by those issued", |details| {
             thinking(details).counts_issued = true;
         }),
+        ("pauses that stop the rate", |details| {
+            thinking(details).stops_rate = true;
+        }),
         ("one-sided rate", |details| {
             details.one_sided_rate = Some(OneSidedRate {
                 writes: true,
