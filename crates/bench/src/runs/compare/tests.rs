@@ -256,7 +256,7 @@ fn thinking(details: &mut record::JobOptions) -> &mut ThinkTime {
 #[test]
 fn work_that_differs_in_its_details_is_reported() {
     type Change = fn(&mut record::JobOptions);
-    let changes: [(&str, Change); 17] = [
+    let changes: [(&str, Change); 18] = [
         ("directories", |details| {
             details.small_files = Some(SmallFiles {
                 directories: 512,
