@@ -26,17 +26,15 @@ class Limited:
     reads and of writes each. Used by `with`, which takes down what is there of it.
 
     With `everyone` it is the group of all processes, and of what the kernel writes back for them. With `direct` the
-    device does not go through the page cache. With `largest_kib` it takes no larger requests: larger ones are split, and
-    the limit counts each part.
+    device does not go through the page cache.
     """
 
-    def __init__(self, folder, name, mib, iops, everyone=False, direct=False, largest_kib=None):
+    def __init__(self, folder, name, mib, iops, everyone=False, direct=False):
         self.image = os.path.join(folder, name)
         self.point = os.path.join(folder, f"{name}-mounted")
         self.groups = [BLKIO if everyone else os.path.join(BLKIO, f"disksmith-{os.getpid()}-{name}")]
         self.mib, self.iops, self.everyone, self.direct = mib, iops, everyone, direct
         self.device = None
-        self.largest_kib, self.usual_kib = largest_kib, None
 
     def __enter__(self):
         try:
@@ -46,8 +44,6 @@ class Limited:
             os.mkdir(self.point)
             way = ["--direct-io=on"] if self.direct else []
             self.device = run("losetup", *way, "--find", "--show", self.image).strip()
-            if self.largest_kib:
-                self.usual_kib = self._split_above(self.largest_kib)
             if not self.everyone:
                 os.mkdir(self.groups[0])
             self._hold("iops", self.iops)
@@ -64,9 +60,6 @@ class Limited:
         # The last is taken down first, and a step that fails does not keep the others back.
         with children.taking_down(), contextlib.ExitStack() as steps:
             steps.callback(self._detach)
-            if self.usual_kib:
-                # It would be the next file's on this device.
-                steps.callback(self._split_above, self.usual_kib)
             if self.everyone:
                 steps.callback(self._let_go)
             else:
@@ -77,15 +70,6 @@ class Limited:
     def _unmount(self):
         if os.path.ismount(self.point):
             run("umount", self.point)
-
-    def _split_above(self, kib):
-        """Sets the size of the largest request, and returns the one before."""
-        path = f"/sys/class/block/{os.path.basename(self.device)}/queue/max_sectors_kb"
-        with open(path) as file:
-            before = int(file.read())
-        with open(path, "w") as file:
-            file.write(str(kib))
-        return before
 
     def _detach(self):
         for device in run("losetup", "--noheadings", "--output", "NAME", "--associated", self.image).split():
