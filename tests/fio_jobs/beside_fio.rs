@@ -15,6 +15,8 @@ use crate::support::Place;
 const MIB: u64 = 64;
 /// Percentiles are the middle of a bin, and those of fio are up to 1.6 % wide (stat.h).
 const BIN: f64 = 0.02;
+/// Attempts at each job of the grid.
+const ROUNDS: usize = 7;
 /// Figures of one of the two tools in one attempt. Of two figures the first is of reads, the second of
 /// writes.
 #[derive(Clone, Copy, Debug)]
@@ -83,6 +85,22 @@ impl Case {
         3.0 * (2.0 * variance).sqrt() * 1.25 / (tries.len() as f64).sqrt()
     }
 
+    /// True if the ratios of the rates scatter too far for a median that is known within what is allowed, whatever it
+    /// is. What is drawn at random scatters on a quiet host too, for which there is a tolerance.
+    fn scatters(&self, tries: &[[Figures; 2]]) -> bool {
+        let ratios = |way: usize| {
+            let both = tries
+                .iter()
+                .map(move |[fio, ours]| (fio.rates[way], ours.rates[way]));
+            both.filter(|(fio, _)| *fio > 0.0)
+                .map(|(fio, ours)| ours / fio)
+        };
+        let is_wide = |way| {
+            spread_of_median(ratios(way)).is_some_and(|(least, most)| most - least > 2.0 * WITHIN)
+        };
+        self.chance == Chance::Nothing && [0, 1].into_iter().any(is_wide)
+    }
+
     /// In what the medians of the tries differ, as words; nothing where they are the same.
     fn apart(&self, tries: &[[Figures; 2]]) -> Vec<String> {
         let mut apart = Vec::new();
@@ -91,8 +109,9 @@ impl Case {
             let ours = median(tries.iter().map(|[_, ours]| of(ours)));
             let ratio = median(tries.iter().map(|[fio, ours]| of(ours) / of(fio)));
             println!(
-                "{:<10} {what:<6} fio {fio:7.1}  disksmith {ours:7.1}  ratio {ratio:.3}",
-                self.name
+                "{:<10} {what:<6} fio {fio:7.1}  disksmith {ours:7.1}  ratio {ratio:.3}, {} rounds",
+                self.name,
+                tries.len()
             );
             // Where fio did nothing it is no number, and not the same.
             let same = (ratio - 1.0).abs() <= within;
@@ -114,6 +133,16 @@ impl Case {
         }
         apart
     }
+}
+
+/// The interval in which the median of all values lies at 95 %, by the order of these (binomial); `None` of no value.
+fn spread_of_median(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
+    let mut sorted: Vec<f64> = values.collect();
+    sorted.sort_by(f64::total_cmp);
+    let count = sorted.len() as f64;
+    let below = ((count - 1.96 * count.sqrt()) / 2.0).max(0.0) as usize;
+    let least = sorted.get(below)?;
+    Some((*least, *sorted.get(sorted.len() - 1 - below)?))
 }
 
 /// A device for each of the two.
@@ -190,6 +219,16 @@ impl Both {
         let job = format!("{GLOBAL}{}", case.lines);
         std::fs::write(self.place.path("job.fio"), job).unwrap();
         tries(times, || self.by_fio(), || self.by_disksmith())
+    }
+
+    /// The same in [`ROUNDS`] attempts, and where these scatter, as on a busy host, in as many more, up to three times. The
+    /// scatter decides that, and not the ratio: to repeat until one is close enough would find one for any work.
+    fn try_until_clear(&self, case: &Case) -> Vec<[Figures; 2]> {
+        let mut tries = self.try_often(case, ROUNDS);
+        while tries.len() < 3 * ROUNDS && case.scatters(&tries) {
+            tries.extend(self.try_often(case, ROUNDS));
+        }
+        tries
     }
 }
 
@@ -294,6 +333,11 @@ fn with_root_a_grid_of_jobs_has_the_figures_that_fio_has() {
             "[j]\nrw=randread\nbs=4k\niodepth=1\nramp_time=0\nthinktime=200ms\nthinktime_iotime=1\n\
              rate_iops=100\n",
         ),
+        Case::new(
+            "rate stops",
+            "[j]\nrw=randread\nbs=4k\niodepth=1\nramp_time=0\nthinktime=40ms\nthinktime_blocks=4\n\
+             rate_iops=200\nrate_ignore_thinktime=1\n",
+        ),
         Case::new("one rate", "[j]\nrw=randrw\nbs=4k\niodepth=4\nrate=,200k\n"),
         Case::new(
             "numjobs",
@@ -315,7 +359,7 @@ fn with_root_a_grid_of_jobs_has_the_figures_that_fio_has() {
              time_based=0\niodepth=8\n",
         ),
     ] {
-        apart.extend(case.apart(&both.try_often(&case, 7)));
+        apart.extend(case.apart(&both.try_until_clear(&case)));
     }
     println!("{:.0} s", began.elapsed().as_secs_f64());
     assert!(apart.is_empty(), "not the same figure: {apart:?}");

@@ -156,6 +156,9 @@ fn the_blocks_of_a_job_with_strides_are_those_that_fio_writes() {
         "rw=write:12k\nsize=256k\nloops=3",
         "rw=write:12k\nsize=256k\nio_size=100k",
         "rw=write:12k\noffset=64k\nsize=256k\nio_size=256k\nverify=crc32c\nverify_backlog=1",
+        "rw=write:60k\nbs=64k",
+        "rw=write:12k\nbs=16k\nsize=192k",
+        "rw=write:60k\nbs=64k\nsize=480k\nloops=2",
         "rw=write\nsize=256k\nio_size=512k\nloops=2",
         "rw=write\nzonemode=strided\nzonesize=16k\nzoneskip=48k",
         "rw=write\nzonemode=strided\nzonesize=8k\nzonerange=16k\nzoneskip=16k",
@@ -174,7 +177,7 @@ fn the_blocks_of_a_job_with_strides_are_those_that_fio_writes() {
         for path in [&theirs, &ours] {
             fs::write(path, vec![7; 1 << 20]).unwrap();
         }
-        let job = format!("[j]\n{lines}\nbs=4k\nend_fsync=1\n");
+        let job = format!("[j]\nbs=4k\n{lines}\nend_fsync=1\n");
         fs::write(
             place.path("theirs.fio"),
             format!("{job}filename={}\n", theirs.display()),

@@ -3,6 +3,7 @@
 use anyhow::anyhow;
 use jiff::Timestamp;
 use ledger::Ledger;
+use linux::remedy;
 use record::Run;
 
 use crate::args::BenchArgs;
@@ -122,9 +123,9 @@ fn write_report(
     written
         .map_err(|error| match is_kept {
             true => anyhow!(
-                "{}; the run is kept, and this draws it: disksmith report {} -o FILE.html",
+                "{}; the run is kept, and this draws it: {}",
                 sentence(&error),
-                run.id
+                remedy::command(&format!("report {} -o FILE.html", run.id))
             ),
             false => error,
         })

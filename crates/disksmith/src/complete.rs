@@ -16,6 +16,7 @@ use clap_complete::{
 };
 use ledger::{Ledger, WorkSummary};
 use linux::block::{BlockDeviceKind, Device, Devices};
+use linux::remedy;
 use linux::root::Root;
 use ui::context::Context;
 use ui::exit::{CommandEnd, ExitClass as _, Outcome};
@@ -137,18 +138,10 @@ impl Values {
 fn ledger_path() -> Option<PathBuf> {
     let words: Vec<OsString> = std::env::args_os().collect();
     let in_environment = std::env::var_os("DISKSMITH_LEDGER").filter(|path| !path.is_empty());
-    let named = named_ledger(&words).or_else(|| in_environment.map(PathBuf::from));
-    Context::of_process(named).ledger_path().ok()
-}
-
-fn named_ledger(words: &[OsString]) -> Option<PathBuf> {
-    let named = words.iter().position(|word| word == "--ledger");
-    let apart = named.and_then(|at| words.get(at + 1));
-    let joined = || {
-        let after = |word: &OsString| word.to_str()?.strip_prefix("--ledger=").map(OsString::from);
-        words.iter().find_map(after)
-    };
-    apart.cloned().or_else(joined).map(PathBuf::from)
+    let named = remedy::named_ledger(&words).or(in_environment);
+    Context::of_process(named.map(PathBuf::from))
+        .ledger_path()
+        .ok()
 }
 
 /// True of a sweep of layouts or of volume types.
@@ -324,14 +317,5 @@ mod tests {
             hosts_of_ssh(folder.path()),
             ["10.0.0.2", "db1", "db2", "web"]
         );
-    }
-
-    #[test]
-    fn the_ledger_is_the_one_that_the_line_names() {
-        let named =
-            |line: &str| named_ledger(&line.split(' ').map(OsString::from).collect::<Vec<_>>());
-        assert_eq!(named("disksmith show"), None);
-        assert_eq!(named("disksmith --ledger /a show"), Some("/a".into()));
-        assert_eq!(named("disksmith show --ledger=/b"), Some("/b".into()));
     }
 }

@@ -44,6 +44,18 @@ impl Arrivals {
         self.due += gap * self.mean_gap;
     }
 
+    /// Postpones the requests that are due by a pause of so many ticks. Returns by how many: as in fio (`handle_thinktime`)
+    /// even ones go on at the end of a pause that is longer than their gap.
+    pub(crate) fn postpone(&mut self, pause: u64) -> u64 {
+        let pause = pause as f64;
+        let ticks = match self.even && pause >= self.mean_gap {
+            true => pause - self.mean_gap,
+            false => pause,
+        };
+        self.due += ticks;
+        ticks as u64
+    }
+
     /// Approximate number of requests that are due at `now` and were not issued.
     pub(crate) fn backlog(&self, now: u64) -> u64 {
         ((now as f64 - self.due) / self.mean_gap).ceil().max(0.0) as u64
@@ -85,5 +97,20 @@ mod tests {
             })
             .collect();
         assert_eq!(due, [0, 1000, 2001, 3001]);
+    }
+
+    #[test]
+    fn even_arrivals_go_on_at_the_end_of_a_pause_that_is_longer_than_a_gap() {
+        let mut arrivals = Arrivals::new(1000.0, 0, 3, true);
+        arrivals.advance();
+        // The last one was due at 0: the pause ends at 5000.
+        assert_eq!((arrivals.postpone(5000), arrivals.due()), (4000, 5000));
+        assert_eq!((arrivals.postpone(300), arrivals.due()), (300, 5300));
+        let mut poisson = Arrivals::new(1000.0, 0, 3, false);
+        let before = poisson.due();
+        assert_eq!(
+            (poisson.postpone(5000), poisson.due()),
+            (5000, before + 5000)
+        );
     }
 }

@@ -14,6 +14,8 @@ pub(crate) struct ThinkPause {
     io_ticks: Option<u64>,
     /// True if requests count when they are issued, and not when they have completed.
     counts_issued: bool,
+    /// True if pauses postpone what a rate has due.
+    stops_rate: bool,
     /// Requests counted since the last pause was due.
     counted: u64,
     /// End of the last pause; before the first, the start of the phase.
@@ -32,6 +34,7 @@ impl ThinkPause {
             every: (rules.every > 0).then_some(u64::from(rules.every)),
             io_ticks: (rules.io_time.0 > 0).then(|| ticks(rules.io_time)),
             counts_issued: rules.counts_issued,
+            stops_rate: rules.stops_rate,
             counted: 0,
             since: start,
             draining: false,
@@ -57,17 +60,19 @@ impl ThinkPause {
     }
 
     /// Processes a request that completed at `now`, which leaves `in_flight` requests in flight. Syncs do not
-    /// count.
-    pub(crate) fn completed(&mut self, counts: bool, now: u64, in_flight: usize) {
+    /// count. Returns the length of a pause that begins and postpones what a rate has due.
+    pub(crate) fn completed(&mut self, counts: bool, now: u64, in_flight: usize) -> Option<u64> {
         self.counted += u64::from(counts && !self.counts_issued);
         if !self.draining {
             self.drain_if_due(now);
         }
-        if self.draining && in_flight == 0 {
+        let begins = self.draining && in_flight == 0;
+        if begins {
             self.draining = false;
             self.until = now + self.ticks;
             self.since = self.until;
         }
+        (begins && self.stops_rate).then_some(self.ticks)
     }
 
     fn drain_if_due(&mut self, now: u64) {
@@ -107,7 +112,7 @@ mod tests {
         };
         let mut pause = ThinkPause::new(&rules, 1000, |span| span.0);
         assert_eq!(pause.counts_from(1010), 1010, "before the first pause");
-        pause.completed(true, 2000, 0);
+        assert_eq!(pause.completed(true, 2000, 0), None);
         assert_eq!(pause.resumes_at(), Some(2100));
         for (due, from) in [
             (1999, 1999),

@@ -57,11 +57,17 @@ impl Throttle {
         }
     }
 
-    /// Counts a request that completed at `now` after `latency`, which leaves `in_flight` requests in flight.
-    pub(crate) fn completed(&mut self, now: u64, latency: u64, in_flight: usize, kind: Kind) {
-        if let Some(think_pause) = &mut self.think_pause {
-            think_pause.completed(kind != Kind::Sync, now, in_flight);
-        }
+    /// Counts a request that completed at `now` after `latency`, which leaves `in_flight` requests in flight. Returns the
+    /// length of a pause that begins and postpones what a rate has due.
+    pub(crate) fn completed(
+        &mut self,
+        now: u64,
+        latency: u64,
+        in_flight: usize,
+        kind: Kind,
+    ) -> Option<u64> {
+        let pause = (self.think_pause.as_mut())
+            .and_then(|think_pause| think_pause.completed(kind != Kind::Sync, now, in_flight));
         if let Some(search) = &mut self.search
             && kind != Kind::Sync
         {
@@ -70,6 +76,7 @@ impl Throttle {
         if let Some(backlog) = &mut self.backlog {
             backlog.written += u32::from(kind == Kind::Write);
         }
+        pause
     }
 
     /// True if writes must be read back before another request goes out.

@@ -391,9 +391,14 @@ impl<'a, B: Backend> Worker<'a, B> {
             Direction::Sync | Direction::Commit | Direction::Trim => Kind::Sync,
         };
         let latency = now.saturating_sub(slot.scheduled);
-        throttle.completed(now, latency, in_flight, kind);
+        let pause = throttle.completed(now, latency, in_flight, kind);
         if throttle.is_over() {
             self.plan.finished.store(true, Relaxed);
+        }
+        if let (Some(pause), Some(arrivals)) = (pause, &self.share.arrivals) {
+            let mut arrivals = arrivals.lock().unwrap_or_else(PoisonError::into_inner);
+            let ticks = arrivals.postpone(pause);
+            self.due = self.due.map(|due| due + ticks);
         }
     }
 

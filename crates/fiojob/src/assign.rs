@@ -286,6 +286,7 @@ fn flag<'a>(job: &'a mut Job, option: &str) -> Option<&'a mut bool> {
         "randrepeat" => &mut job.randrepeat,
         "allrandrepeat" => &mut job.allrandrepeat,
         "bs_is_seq_rand" => &mut job.sizes_by_order,
+        "rate_ignore_thinktime" => &mut job.think_stops_rate,
         "read_beyond_wp" => &mut job.zones.reads_unwritten,
         _ => return None,
     })

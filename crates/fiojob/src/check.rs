@@ -40,6 +40,13 @@ pub(crate) fn rules(job: &Job) -> Result<(), FioError> {
     if rules.verify == Some(VerifyMethod::Pattern) && rules.verify_pattern.is_empty() {
         return Err(job.error("verify", "there is no verify_pattern; give one"));
     }
+    let mixes = job.pattern.reads && job.pattern.writes;
+    if job.think_stops_rate && job.think_us > 0 && is_limited && mixes {
+        return Err(job.error(
+            "rate_ignore_thinktime",
+            "of a job that reads and writes it is not done: in fio a pause stops the rate of one of both",
+        ));
+    }
     let problem = problem_of_aging(job)
         .or_else(|| problem_of_runs(job))
         .or_else(|| problem_of_order(job))

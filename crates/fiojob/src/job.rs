@@ -237,6 +237,8 @@ pub struct Job {
     pub think_counts_issued: bool,
     /// `thinktime_iotime=`, in microseconds; 0 is none.
     pub think_io_us: u64,
+    /// `rate_ignore_thinktime=`: what a rate has due in a pause is not made up for.
+    pub think_stops_rate: bool,
     /// `wait_for=`.
     pub wait_for: Option<String>,
     /// `rate=`, in bytes a second; 0 is no limit.
@@ -339,6 +341,7 @@ impl Default for Job {
             think_every: 1,
             think_counts_issued: false,
             think_io_us: 0,
+            think_stops_rate: false,
             wait_for: None,
             rate: PerDirection::default(),
             rate_iops: PerDirection { read: 0, write: 0 },

@@ -21,7 +21,6 @@ const REGIONS: &str =
 const TRIMS: &str = "a job either trims, or reads and writes";
 const REPLAY: &str = "a job plays no recorded I/O back; disksmith bench --replay does";
 const FOREIGN: &str = "a job file starts no program and changes no setting of the machine";
-const MADE_UP: &str = "what a rate has due in a pause is made up for behind it";
 const HARDWARE: &str =
     "requests are reads, writes and trims of a block device, and no commands of NVMe";
 const ZERO: &[&str] = &["0"];
@@ -74,6 +73,7 @@ pub const OPTIONS: &[OptionRow] = &[
     done("thinktime_blocks", &[]),
     done("thinktime_blocks_type", &[]),
     done("thinktime_iotime", &[]),
+    done("rate_ignore_thinktime", &[]),
     done("zonemode", &[]),
     done("zonesize", &[]),
     done("zonerange", &[]),
@@ -368,7 +368,6 @@ pub const OPTIONS: &[OptionRow] = &[
         &["inline", "offload"],
         "requests of a rate are due whatever is in flight",
     ),
-    stops("rate_ignore_thinktime", ZERO, MADE_UP),
     stops("verify_only", ZERO, VERIFY).switch(),
     stops("verify_state_load", ZERO, VERIFY),
     stops("trim_percentage", ZERO, TRIMS),

@@ -323,6 +323,10 @@ fn an_option_that_is_not_done_stops_with_file_line_and_name() {
             "job.fio, line 2: opendir: disksmith does not do this (",
         ),
         ("thinktime_blocks_type=both", "it is complete or issue"),
+        (
+            "rw=randrw\nrate=1m\nthinktime=5ms\nrate_ignore_thinktime=1",
+            "line 5: rate_ignore_thinktime: of a job that reads and writes it is not done",
+        ),
         ("verify=crc9", "line 2: verify: 'crc9' is not done"),
         (
             "verify_only=1",

@@ -31,6 +31,35 @@ pub fn without(option: &str) -> String {
     line_without(option, &program, words.collect())
 }
 
+/// A command of this program as a person would type it, with the ledger that this command names: in another one it would
+/// not find what it is to show.
+pub fn command(line: &str) -> String {
+    // Behind it stand the arguments of another program.
+    let words: Vec<OsString> = std::env::args_os()
+        .take_while(|word| word != "--")
+        .collect();
+    command_in(named_ledger(&words), line)
+}
+
+fn command_in(ledger: Option<OsString>, line: &str) -> String {
+    // An empty name counts as none.
+    let named = ledger.filter(|file| !file.is_empty());
+    let option = named.map(|file| exec::line("--ledger".as_ref(), &[file]));
+    let option = option.map_or_else(String::new, |option| format!(" {option}"));
+    format!("disksmith {line}{option}")
+}
+
+/// The ledger that the words of a command line name.
+pub fn named_ledger(words: &[OsString]) -> Option<OsString> {
+    let named = words.iter().position(|word| word == "--ledger");
+    let apart = named.and_then(|at| words.get(at + 1));
+    let joined = || {
+        let after = |word: &OsString| word.to_str()?.strip_prefix("--ledger=").map(OsString::from);
+        words.iter().find_map(after)
+    };
+    apart.cloned().or_else(joined)
+}
+
 fn line_without(option: &str, program: &OsStr, mut arguments: Vec<OsString>) -> String {
     // A later one may be an argument of another program.
     if let Some(at) = arguments.iter().position(|word| word == option) {
@@ -126,6 +155,21 @@ mod tests {
             line_without("--retry-failed", "disksmith".as_ref(), words),
             r"disksmith fleet exec -- sh -c 'a '\''b'\'''"
         );
+    }
+
+    #[test]
+    fn a_command_names_the_ledger_that_this_one_names() {
+        let of = |line: &str| {
+            let words: Vec<_> = line.split(' ').map(OsString::from).collect();
+            command_in(named_ledger(&words), "fleet show last")
+        };
+        assert_eq!(of("disksmith fleet run"), "disksmith fleet show last");
+        let named = "disksmith fleet show last --ledger /a";
+        assert_eq!(of("disksmith --ledger /a fleet run"), named);
+        assert_eq!(of("disksmith fleet run --ledger=/a"), named);
+        assert_eq!(of("disksmith fleet run --ledger="), of("disksmith"));
+        let spaced = command_in(Some("/my ledger".into()), "runs");
+        assert_eq!(spaced, "disksmith runs --ledger '/my ledger'");
     }
 
     #[test]

@@ -192,6 +192,9 @@ pub struct ThinkTime {
     /// True if requests count when they are issued, and not when they have completed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub counts_issued: bool,
+    /// True if it postpones what a rate has due, so that this is not made up for behind it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stops_rate: bool,
 }
 
 /// Options of a job file beyond those of every workload. The default has none of them.

@@ -6,7 +6,7 @@ use anyhow::anyhow;
 use job::{JobStore, OwnedJob, Takeover};
 use ledger::{OwnerLiveness, StoredWork};
 use linux::consent::{Reason, Refusal, open_for_destroying};
-use linux::process;
+use linux::{process, remedy};
 
 use super::built_layout::BuiltLayout;
 use super::check::missing;
@@ -78,8 +78,9 @@ fn rename(
     if let Some(nameless) = nameless.filter(|_| checkpoint.boot != boot) {
         return Err(Failure::refused(format!(
             "the sweep {key} cannot continue: {} has no serial number, and since the machine was \
-             booted its name may be another disk's. disksmith sweep --abandon {key} gives it up",
-            nameless.path.display()
+             booted its name may be another disk's. {} gives it up",
+            nameless.path.display(),
+            remedy::command(&format!("sweep --abandon {key}"))
         )));
     }
     for volume in &mut checkpoint.record.settings.devices {

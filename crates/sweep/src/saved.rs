@@ -6,7 +6,7 @@ use anyhow::anyhow;
 use job::{JobStore, LAST, OwnedJob, Takeover, named};
 use ledger::{Ledger, LongWork as _};
 use linux::block::Devices;
-use linux::process;
+use linux::{process, remedy};
 use serde::Serialize;
 
 use super::answer::{self, answer};
@@ -114,7 +114,8 @@ fn given_up(key: &str, json: bool) -> String {
     }
     format!(
         "The sweep {key} is given up, and nothing is left of it on its devices. What it measured is \
-         kept: disksmith sweep --show {key}\n"
+         kept: {}\n",
+        remedy::command(&format!("sweep --show {key}"))
     )
 }
 

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use job::{JobStore, OwnedJob, Takeover};
 use ledger::{OwnerLiveness, StoredWork};
 use linux::block::Devices;
-use linux::{cloud, machine, process};
+use linux::{cloud, machine, process, remedy};
 use record::{Machine, RunId};
 use serde::Serialize;
 
@@ -168,18 +168,19 @@ fn unfinished(
         if !record.settings.devices.iter().any(shares) {
             continue;
         }
+        let abandon = remedy::command(&format!("sweep --abandon {key}"));
         if elsewhere {
             return Err(Failure::refused(format!(
                 "the sweep {key} of these devices was begun on the host {}, or in another \
                  container, and is not finished. Continue it there; or, if nothing of it runs any \
-                 more, take down what it left:\n  disksmith sweep --abandon {key}",
+                 more, take down what it left:\n  {abandon}",
                 owner.host
             )));
         }
         if !is_same_sweep(&record.settings, settings) {
             return Err(Failure::refused(format!(
                 "the sweep {key} of these devices is not finished, and it has other settings. Either continue it:\n  {}\nor take down what it left and forget the \
-                 rest:\n  disksmith sweep --abandon {key}",
+                 rest:\n  {abandon}",
                 views::sentences::resume_command(record)
             )));
         }

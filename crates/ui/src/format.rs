@@ -383,8 +383,13 @@ fn pauses(think: &ThinkTime) -> String {
         (0, _) => of_io,
         _ => format!("{requests} or {of_io}"),
     };
+    let stops = if think.stops_rate {
+        ", which stop the rate"
+    } else {
+        ""
+    };
     format!(
-        "pauses of {} after {after}",
+        "pauses of {} after {after}{stops}",
         short_latency(think.time.as_secs_f64())
     )
 }
@@ -460,6 +465,7 @@ mod tests {
             think: Some(ThinkTime {
                 time: Nanos::from_secs(1),
                 io_time: Nanos::from_secs(2),
+                stops_rate: true,
                 ..ThinkTime::default()
             }),
             write_zones: Some(WriteZones {
@@ -473,7 +479,7 @@ mod tests {
             details(&asked),
             [
                 "appended to zones of 1 MiB up to 768 KiB",
-                "pauses of 1 s after 2 s of I/O",
+                "pauses of 1 s after 2 s of I/O, which stop the rate",
             ]
         );
     }

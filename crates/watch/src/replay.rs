@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use jiff::{SignedDuration, Timestamp};
 use ledger::{Ledger, Mark, RecordedSpan, RecordingSummary, ReplayedSample};
-use linux::machine;
+use linux::{machine, remedy};
 use record::Nanos;
 use record::sample::{RecordedInterval, Sample, SourceKind};
 use study::watch::{ChangeKind, EventChange};
@@ -130,7 +130,10 @@ pub(super) fn replay(
     interrupt: &Arc<AtomicBool>,
 ) -> Outcome {
     let Some(ledger) = context.open_ledger_if_there()? else {
-        context.notice("Nothing was recorded on this host; this does it: disksmith watch --record");
+        let record = remedy::command("watch --record");
+        context.notice(&format!(
+            "Nothing was recorded on this host; this does it: {record}"
+        ));
         return Ok(CommandEnd::No);
     };
     let span = args.record.span.map(|span| span.0);
@@ -426,7 +429,8 @@ fn nothing(part: &RecordingPart, ledger: &Ledger) -> Result<String, Failure> {
             )
         }
         (None, None) if of_host.is_empty() => {
-            "There is no recording of it; this begins one: disksmith watch --record".to_owned()
+            let record = remedy::command("watch --record");
+            format!("There is no recording of it; this begins one: {record}")
         }
         (None, None) => "The recording of that time has a gap there.".to_owned(),
     };

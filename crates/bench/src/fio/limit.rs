@@ -6,14 +6,43 @@ use record::{Bytes, Stride};
 use super::blocks::{Blocks, read_fraction};
 use super::workload::stride;
 
-/// Limit of the job, in bytes and in requests. Its target, if it is a file or device, has `target` bytes; the job's
-/// size is `total`, of which blocks cover `covered`.
+/// The part of a target that a job uses.
+pub(super) struct UsedPart {
+    /// Size of the target, if it is a file or a device.
+    pub target: Option<Bytes>,
+    /// Start of the part in each file, in bytes.
+    pub offset: u64,
+    /// Number of files.
+    pub files: u64,
+    /// Size of the job.
+    pub total: Bytes,
+    /// Bytes of each file that blocks cover.
+    pub span: Bytes,
+}
+
+impl UsedPart {
+    /// Bytes of all files that blocks cover.
+    pub(super) fn covered(&self) -> Bytes {
+        Bytes(self.span.0 * self.files)
+    }
+
+    /// Bytes that the job uses of each file, also where the last of them are no block.
+    fn length(&self) -> u64 {
+        self.total.0 / self.files
+    }
+
+    /// Size of each file: those in a directory end where the part does.
+    fn file_size(&self) -> u64 {
+        self.target
+            .map_or(self.offset + self.length(), |target| target.0)
+    }
+}
+
+/// Limit of the job, in bytes and in requests.
 pub(super) fn limit(
     job: &Job,
     blocks: &Blocks,
-    target: Option<Bytes>,
-    total: Bytes,
-    covered: Bytes,
+    part: &UsedPart,
 ) -> Result<(Option<Bytes>, Option<u64>), FioError> {
     if job.number_ios.is_some() && job.loops > 1 {
         return Err(job.error(
@@ -26,12 +55,12 @@ pub(super) fn limit(
     }
     let bytes = |amount: Amount| match amount {
         Amount::Bytes(bytes) => bytes,
-        Amount::Percent(percent) => share(total, percent),
+        Amount::Percent(percent) => share(part.total, percent),
     };
     let pass = match job.size {
         // Less than the files have, but not more.
-        Some(size) if job.filesize.is_some() => bytes(size).min(covered.0),
-        _ => pass(job, blocks, target, covered),
+        Some(size) if job.filesize.is_some() => bytes(size).min(part.covered().0),
+        _ => pass(job, blocks, part),
     };
     let bytes = match job.io_size {
         None => pass.checked_mul(job.passes()),
@@ -54,7 +83,8 @@ pub(super) fn share(size: Bytes, percent: u64) -> u64 {
 /// Bytes of one pass: those of the span. A job that skips the space between its zones begins the span anew until it
 /// has transferred as much, as in fio. One with the rules of zoned disks transfers less, and so does one with holes,
 /// unless its next block would lie beyond the target.
-fn pass(job: &Job, blocks: &Blocks, target: Option<Bytes>, covered: Bytes) -> u64 {
+fn pass(job: &Job, blocks: &Blocks, part: &UsedPart) -> u64 {
+    let covered = part.covered();
     let mixed = job.pattern.reads && job.pattern.writes;
     match stride(job) {
         Some(Stride::Zones { size, range, skip }) if job.zones.mode == ZoneMode::Zoned => {
@@ -63,10 +93,16 @@ fn pass(job: &Job, blocks: &Blocks, target: Option<Bytes>, covered: Bytes) -> u6
         }
         Some(Stride::Add(add)) if add > 0 && !mixed => {
             let step = blocks.mean + add.unsigned_abs();
-            let count = covered.0.div_ceil(step);
-            match target {
-                Some(target) if count * step < target.0 => count * blocks.mean,
-                _ => covered.0,
+            // As in fio (`fill_io_u`) blocks of one size begin in the part and end in the file; of several sizes the
+            // smallest ends in the part.
+            let last = match blocks.differ() {
+                true => part.length() - blocks.grain,
+                false => (part.length() - 1).min(part.file_size() - part.offset - blocks.mean),
+            };
+            let count = 1 + last / step;
+            match count * step < part.file_size() {
+                true => part.files * count * blocks.mean,
+                false => covered.0,
             }
         }
         _ => covered.0,
@@ -92,4 +128,54 @@ fn by_io_size(job: &Job, blocks: &Blocks, pass: u64, given: u64) -> Option<u64> 
     let passes = (least / (pass as f64 * (1.0 + read_back))).ceil() as u64;
     let moved = pass.checked_mul(passes.max(job.passes()))?;
     Some(moved.min(given.checked_mul(job.passes())?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fio::tests::jobs;
+
+    /// Bytes of a pass over `span` bytes of each file, from `offset` on.
+    fn moved(lines: &str, target: Option<u64>, (offset, span, files): (u64, u64, u64)) -> u64 {
+        let job = jobs(&format!("[j]\n{lines}\n")).remove(0);
+        let part = UsedPart {
+            target: target.map(Bytes::kib),
+            offset: offset << 10,
+            files,
+            total: Bytes::kib(span * files),
+            span: Bytes::kib(span).round_down(Bytes(Blocks::of(&job).grain)),
+        };
+        pass(&job, &Blocks::of(&job), &part) >> 10
+    }
+
+    #[test]
+    fn blocks_with_holes_begin_in_the_part_and_end_in_the_file() {
+        // Of steps of 124 KiB the ninth block would begin at 992 KiB, and end behind the file.
+        let large = "rw=write:60k\nbs=64k";
+        assert_eq!(moved(large, Some(1024), (0, 1024, 1)), 8 * 64);
+        // In a larger file it ends in it.
+        assert_eq!(moved(large, Some(2048), (0, 1024, 1)), 9 * 64);
+        assert_eq!(moved(large, Some(1088), (64, 1024, 1)), 8 * 64);
+        // A block may begin in a rest that is less than one.
+        let rest = "rw=write:12k\nbs=16k";
+        assert_eq!(moved(rest, Some(1024), (0, 200, 1)), 8 * 16);
+        // In a directory files have the size of the part.
+        assert_eq!(moved(large, None, (0, 1024, 1)), 8 * 64);
+        assert_eq!(moved(large, None, (0, 1024, 3)), 3 * 8 * 64);
+    }
+
+    #[test]
+    fn a_job_whose_next_block_lies_behind_the_file_begins_anew() {
+        let small = "rw=write:12k\nbs=4k";
+        assert_eq!(moved(small, Some(1024), (0, 1024, 1)), 1024);
+        assert_eq!(moved(small, None, (0, 256, 2)), 512);
+        assert_eq!(moved(small, Some(1024), (0, 256, 1)), 16 * 4);
+    }
+
+    #[test]
+    fn of_several_sizes_the_smallest_ends_in_the_part() {
+        let split = "rw=read:16k\nbssplit=4k/50:12k/50";
+        // Steps of 24 KiB on average: the last block begins at 240 KiB of 252.
+        assert_eq!(moved(split, Some(1024), (0, 256, 1)), 11 * 8);
+    }
 }

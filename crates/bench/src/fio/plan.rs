@@ -5,7 +5,7 @@ use fiojob::{Amount, Distribution, FioError, IoEngine, Job, JobFileErrors, ZoneM
 use record::{Bytes, Nanos};
 
 use super::blocks::Blocks;
-use super::limit::{limit, share};
+use super::limit::{UsedPart, limit, share};
 use super::names::Names;
 use super::stream::{Stream, details};
 use super::workload::workload;
@@ -192,8 +192,14 @@ fn stream(
         ));
     }
     check_zones(job, span)?;
-    let covered = Bytes(span.0 * files.len() as u64);
-    let moved = limit(job, &blocks, size, Bytes(total), covered)?;
+    let part = UsedPart {
+        target: size,
+        offset,
+        files: files.len() as u64,
+        total: Bytes(total),
+        span,
+    };
+    let moved = limit(job, &blocks, &part)?;
     let alone = job.numjobs == 1;
     Ok(Stream {
         name: match alone {
@@ -209,7 +215,7 @@ fn stream(
             Bytes(offset),
             moved,
             files.len(),
-            (clone, covered),
+            (clone, part.covered()),
         ),
         span,
         files: files.to_vec(),

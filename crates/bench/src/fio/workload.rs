@@ -98,6 +98,7 @@ fn think(job: &Job) -> Option<ThinkTime> {
         every: if by_time_only { 0 } else { job.think_every },
         io_time: Nanos(job.think_io_us * 1000),
         counts_issued: job.think_counts_issued,
+        stops_rate: job.think_stops_rate,
     })
 }
 
@@ -350,6 +351,14 @@ mod tests {
         // Without a unit this one is in seconds, as in fio.
         let by_time = "thinktime=1s\nthinktime_iotime=9";
         assert_eq!(of(by_time), (16, 0, Nanos::from_secs(9), false));
+        assert!(!details(by_time).think.unwrap().stops_rate);
+        let stopped = format!("{by_time}\nrate_iops=9\nrate_ignore_thinktime=1");
+        assert!(
+            details(&format!("rw=read\n{stopped}"))
+                .think
+                .unwrap()
+                .stops_rate
+        );
         let by_both = format!("{by_time}\nthinktime_blocks=4");
         assert_eq!(of(&by_both), (16, 4, Nanos::from_secs(9), false));
     }

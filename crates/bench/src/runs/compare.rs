@@ -6,6 +6,7 @@ mod row;
 use self::gate::{Judgement, Outcome, judge};
 use self::row::{ComparedRow, RowDocument};
 use super::side::{Side, SidePhase};
+use linux::remedy;
 use record::{RunId, Verdict};
 use serde::Serialize;
 use ui::exit::CommandEnd;
@@ -50,8 +51,9 @@ impl Comparison {
             .map(|side| {
                 format!(
                     "{} is invalid: its figures do not mean what they seem to mean, and neither \
-                     does this comparison (disksmith show {}).",
-                    side.id, side.id
+                     does this comparison ({}).",
+                    side.id,
+                    remedy::command(&format!("show {}", side.id))
                 )
             })
             .collect();

@@ -49,11 +49,12 @@ fn run(
         finished: &finished,
         verifier: None,
     };
+    let is_even = (workload.details.as_ref()).is_some_and(|details| details.even_rate);
     let share = ThreadShare {
         positions: PositionGenerator::of(workload, 1 << 30, 0, 1),
         arrivals: workload
             .rate_per_s
-            .map(|rate| Arc::new(Mutex::new(Arrivals::new(1e9 / rate, 0, 2, false)))),
+            .map(|rate| Arc::new(Mutex::new(Arrivals::new(1e9 / rate, 0, 2, is_even)))),
         one_sided: workload
             .details
             .as_ref()
@@ -293,6 +294,7 @@ const PAUSE_AFTER_EACH: record::ThinkTime = record::ThinkTime {
     every: 1,
     io_time: record::Nanos(0),
     counts_issued: false,
+    stops_rate: false,
 };
 
 #[test]
@@ -425,6 +427,30 @@ fn think_time_limits_a_rate() {
             .latency
             .max();
         assert_eq!(longest > 10_000 * MS, rate > 250.0, "{rate}: {longest}");
+    }
+}
+
+/// Four requests of 1 ms at gaps of 5 ms, and then a pause of 40 ms: as many in 44 ms where it is made up for, in 55 ms
+/// where it stops the rate. One of 2 ms, which is shorter than a gap, is added to 20 ms.
+#[test]
+fn think_time_may_stop_a_rate() {
+    for (pause, made_up, stopped) in [(40, 91, 73), (2, 200, 182)] {
+        for (stops_rate, expected) in [(false, made_up), (true, stopped)] {
+            let mut workload = with_pauses(record::ThinkTime {
+                time: record::Nanos(pause * MS),
+                every: 4,
+                stops_rate,
+                ..record::ThinkTime::default()
+            });
+            workload.rate_per_s = Some(200.0);
+            workload.details.as_mut().unwrap().even_rate = true;
+            let (windows, _) = run(&workload, SimulatedDisk::new(MS), 20, None).unwrap();
+            let in_time: u64 = windows.iter().map(|window| ops_of(&window.flows)).sum();
+            assert!(
+                in_time.abs_diff(20 * expected) < 2 * 20,
+                "{pause} {stops_rate}: {in_time}"
+            );
+        }
     }
 }
 

@@ -48,6 +48,7 @@ use ::record::Nanos;
 use anyhow::anyhow;
 use domain::bought::BoughtVolumes;
 use ledger::OwnerLiveness;
+use linux::remedy;
 use study::burnin::End;
 
 use crate::args::RaceArgs;
@@ -437,10 +438,10 @@ fn answer(
     }
     if record.interrupted {
         return Err(Failure::Midway(anyhow!(
-            "interrupted after {} rounds; they are in the ledger ('disksmith fleet show {}'), and \
-             neither list was written: those of an earlier race stay as they are",
+            "interrupted after {} rounds; they are in the ledger ('{}'), and neither list was written: those \
+             of an earlier race stay as they are",
             record.rounds.len(),
-            run.id
+            remedy::command(&format!("fleet show {}", run.id))
         )));
     }
     if let Some([keep, cull]) = listed {

@@ -30,6 +30,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use anyhow::anyhow;
 use job::CheckpointWriter;
 use linux::aws::RunProgram;
+use linux::remedy;
 
 use crate::args::RaceArgs;
 use crate::hosts::{Host, instances_now, is_keep};
@@ -167,8 +168,8 @@ impl Terminator<'_> {
         }
         Err(Failure::Midway(anyhow!(
             "some instances could not be terminated; the state of each is in the answer, and shown by \
-             'disksmith fleet show {}':{}",
-            run.id,
+             '{}':{}",
+            remedy::command(&format!("fleet show {}", run.id)),
             listed(&problems)
         )))
     }

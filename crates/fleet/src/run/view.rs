@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use jiff::Timestamp;
+use linux::remedy;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -132,12 +133,15 @@ fn sentences(run: &FleetRun, report: &RunReport<'_>, checked: &DoctorAnswers) ->
     let runs: usize = run.hosts.iter().map(|host| host.runs.len()).sum();
     let shown = match runs {
         0 => String::new(),
-        _ => format!("; the {runs} runs are among those of 'disksmith runs'"),
+        _ => {
+            let runs_there = remedy::command("runs");
+            format!("; the {runs} runs are among those of '{runs_there}'")
+        }
     };
     sentences.push(format!(
-        "{done} of {} hosts are done. 'disksmith fleet show {} --json' has all answers{shown}.",
+        "{done} of {} hosts are done. '{}' has all answers{shown}.",
         run.hosts.len(),
-        run.id
+        remedy::command(&format!("fleet show {} --json", run.id))
     ));
     sentences
 }

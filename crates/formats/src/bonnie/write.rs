@@ -172,11 +172,29 @@ fn cpu(phase: &PhaseSummary) -> String {
     }
 }
 
-/// A latency with the unit that Bonnie++ chooses: microseconds below 0.1 s, milliseconds below 100 s.
+/// With the unit that Bonnie++ chooses (`bon_time.cpp`): microseconds below 0.1 s, milliseconds below 100 s.
 fn latency(nanos: f64) -> String {
     match nanos {
         n if n > 99.999_999e9 => format!("{:.0}s", n / 1e9),
         n if n > 0.099_999e9 => format!("{:.0}ms", n / 1e6),
         n => format!("{:.0}us", n / 1e3),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_latency_has_the_unit_that_bonnie_gives_it() {
+        for (us, written) in [
+            (32_000.0, "32000us"),
+            (99_999.0, "99999us"),
+            (100_000.0, "100ms"),
+            (99_999_000.0, "99999ms"),
+            (100_000_000.0, "100s"),
+        ] {
+            assert_eq!(latency(us * 1e3), written);
+        }
     }
 }

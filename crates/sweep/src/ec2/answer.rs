@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use linux::remedy;
 use serde::Serialize;
 use study::compare::ratio_of_intervals;
 use study::few::means_of_blocks;
@@ -314,8 +315,8 @@ impl TypeComparison {
             }
         }
         sentences.push(format!(
-            "disksmith sweep --show {} shows this again; the runs of the volumes are in the ledger.",
-            self.sweep
+            "{} shows this again; the runs of the volumes are in the ledger.",
+            remedy::command(&format!("sweep --show {}", self.sweep))
         ));
         sentences
     }

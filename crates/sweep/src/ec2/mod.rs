@@ -26,7 +26,7 @@ use anyhow::anyhow;
 use engine::Engine;
 use jiff::Timestamp;
 use job::{JobStore, OwnedJob, Takeover};
-use linux::{aws, cloud as metadata};
+use linux::{aws, cloud as metadata, remedy};
 use record::RunId;
 
 use crate::args::SweepArgs;
@@ -196,9 +196,9 @@ fn end(
 
 fn remains(left: &[String], sweep: &str) -> Failure {
     Failure::Midway(anyhow!(
-        "volumes are left, which cost money:\n  {}\nThis tries again, and so does the next sweep with --ec2:\n  disksmith \
-         sweep --abandon {sweep}",
-        left.join("\n  ")
+        "volumes are left, which cost money:\n  {}\nThis tries again, and so does the next sweep with --ec2:\n  {}",
+        left.join("\n  "),
+        remedy::command(&format!("sweep --abandon {sweep}"))
     ))
 }
 

@@ -256,7 +256,7 @@ fn thinking(details: &mut record::JobOptions) -> &mut ThinkTime {
 #[test]
 fn work_that_differs_in_its_details_is_reported() {
     type Change = fn(&mut record::JobOptions);
-    let changes: [(&str, Change); 17] = [
+    let changes: [(&str, Change); 18] = [
         ("directories", |details| {
             details.small_files = Some(SmallFiles {
                 directories: 512,
@@ -291,6 +291,9 @@ fn work_that_differs_in_its_details_is_reported() {
         }),
         ("pauses by those issued", |details| {
             thinking(details).counts_issued = true;
+        }),
+        ("pauses that stop the rate", |details| {
+            thinking(details).stops_rate = true;
         }),
         ("one-sided rate", |details| {
             details.one_sided_rate = Some(OneSidedRate {
