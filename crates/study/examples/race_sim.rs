@@ -139,7 +139,8 @@ fn table_row(seed: u64, case: (&str, &Population, Rule), hosts: usize, trials: u
             rehearse(&population.conditions, &drawn, rule, &mut rng)
         })
         .collect();
-    let mean = |of: &dyn Fn(&RehearsedRace) -> f64| races.iter().map(of).sum::<f64>() / trials as f64;
+    let mean =
+        |of: &dyn Fn(&RehearsedRace) -> f64| races.iter().map(of).sum::<f64>() / trials as f64;
     let percent = |share: f64| format!("{:.1} %", 100.0 * share);
     println!(
         "{name:20} {hosts:6} {trials:6} {:>7} {:>7} {:>6} {:7.1} {:9.2} {:>8} {:>8} {:8.3}",

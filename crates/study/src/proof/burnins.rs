@@ -14,7 +14,8 @@ fn races(population: &Population, hosts: usize, trials: usize) -> (f64, f64) {
             rehearse(&population.conditions, &drawn, Rule::keeping(3), &mut rng)
         })
         .collect();
-    let mean = |of: &dyn Fn(&RehearsedRace) -> f64| races.iter().map(of).sum::<f64>() / trials as f64;
+    let mean =
+        |of: &dyn Fn(&RehearsedRace) -> f64| races.iter().map(of).sum::<f64>() / trials as f64;
     let right = mean(&|race| f64::from(u8::from(race.right)));
     (right, mean(&|race| race.share(hosts)))
 }

@@ -89,7 +89,7 @@ document!(
     /// Path of the control group, such as `/system.slice/db.service`.
     "group": &*limit.group,
     /// Quantity that is limited: `reads`, `writes`, `read-bytes` or `written-bytes`.
-    "kind": limit.kind.word(),
+    "kind": limit.kind.name(),
     /// The limit, in requests or bytes a second.
     "limit_per_s": limit.limit,
     /// Share of the interval in which some of its tasks waited for I/O; `null` where the kernel does not report it.
