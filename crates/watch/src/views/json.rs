@@ -1,6 +1,8 @@
 //! JSON lines: a document for what is watched, for each interval, and for each change of a finding. Their keys are
 //! read by other programs: none is renamed or retyped without raising the schema.
 
+mod fields;
+mod host;
 mod sample;
 
 use std::collections::BTreeMap;

@@ -3,64 +3,15 @@
 
 use record::Nanos;
 use record::sample::{
-    ArraySample, DeviceNumber, DeviceSample, Flow, FlowKind, Gap, Latencies, LatencyBin,
-    LatencySample, Member, Sample, VendorSample,
+    ArraySample, DeviceSample, Flow, FlowKind, Gap, Latencies, LatencyBin, LatencySample, Member,
+    Sample, VendorSample,
 };
-use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
 
 use ui::json::SCHEMA;
 
-/// Makes a type that is written as a document: the keys, and the value of each. Comments are the descriptions in its
-/// schema.
-macro_rules! document {
-    ($(#[doc = $about:literal])+ $part:ident of $of:ty as $one:ident {
-        $($(#[doc = $text:literal])+ $key:literal: $value:expr,)*
-    }) => {
-        $(#[doc = $about])+
-        pub(super) struct $part<'a>(pub(super) &'a $of);
-
-        impl Serialize for $part<'_> {
-            fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-                let $one = self.0;
-                let mut document = to.serialize_map(None)?;
-                $(document.serialize_entry($key, &$value)?;)*
-                document.end()
-            }
-        }
-
-        #[cfg(feature = "schema")]
-        impl schemars::JsonSchema for $part<'_> {
-            fn schema_name() -> std::borrow::Cow<'static, str> {
-                stringify!($part).into()
-            }
-
-            fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-                let mut fields = schema::Fields::new(generator);
-                $(fields.add($key, concat!($($text),+), |$one: &$of| {
-                    let _ = $one;
-                    schema::type_of(&$value)
-                });)*
-                fields.schema(concat!($($about),+))
-            }
-        }
-    };
-}
-
-mod host;
-#[cfg(feature = "schema")]
-mod schema;
-
-use host::HostPart;
-
-/// A list, each item of which is written as a document.
-struct Each<'a, T, U>(&'a [T], fn(&'a T) -> U);
-
-impl<T, U: Serialize> Serialize for Each<'_, T, U> {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_seq(self.0.iter().map(self.1))
-    }
-}
+use super::fields::{Each, Number, document};
+use super::host::HostPart;
 
 /// The document of a sample.
 pub(super) fn document(sample: &Sample) -> impl Serialize {
@@ -160,20 +111,6 @@ document!(
     /// Writes.
     "write": FlowPart(&sample.write),
 });
-
-/// Major and minor number as text: `259:0`.
-#[cfg_attr(
-    feature = "schema",
-    derive(schemars::JsonSchema),
-    schemars(into = "String")
-)]
-struct Number(DeviceNumber);
-
-impl Serialize for Number {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_str(&self.0)
-    }
-}
 
 document!(
     /// Requests of one kind in an interval.
@@ -331,4 +268,19 @@ document!(
 #[cfg(feature = "schema")]
 pub(super) fn sample_type() -> ui::schema::DocumentType {
     ui::schema::DocumentType::whole::<SampleLine>("watch", Some("sample"))
+}
+
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for BinsPart<'_> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        Vec::<BinPart<'_>>::schema_name()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        Vec::<BinPart<'_>>::json_schema(generator)
+    }
 }

@@ -4,12 +4,8 @@ use record::sample::{
     CpuShares, GroupLimit, HostSample, InterfaceSample, KernelError, Load, Memory, NetFlow,
     Pressure, PressureLine, ProcessSample, TracingSample,
 };
-use serde::ser::SerializeMap as _;
-use serde::{Serialize, Serializer};
 
-#[cfg(feature = "schema")]
-use super::schema;
-use super::{Each, Number};
+use super::fields::{Each, Number, document};
 
 document!(
     /// The host as a whole in an interval.
