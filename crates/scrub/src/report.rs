@@ -118,14 +118,26 @@ fn meaning(one: &ScrubResult) -> String {
     if one.repaired.is_some() {
         return counted;
     }
+    let is_located = one.located.is_some();
     let what = match one.target.names_odd {
+        Some(true) if is_located => {
+            "--repair writes the member that is wrong anew from the others, where it is one alone."
+        }
         Some(true) => {
             "--locate names the member that is wrong, where it is one alone, and --repair writes that one anew \
              from the others."
         }
+        _ if has_parity && is_located => {
+            "Nothing tells whether data or parity is wrong; a backup tells more. --repair has md keep the data as \
+             it is and compute the parity anew."
+        }
         _ if has_parity => {
             "Nothing tells whether data or parity is wrong. --locate names the files that may be, and a backup \
              tells more; --repair has md keep the data as it is and compute the parity anew."
+        }
+        _ if is_located => {
+            "Nothing tells which copy is right: look at the members' errors, and at a backup. --repair has md write \
+             the first copy over the other."
         }
         _ => {
             "Nothing tells which copy is right. --locate names the files that may be wrong; look at the members' \
