@@ -25,6 +25,8 @@ pub(crate) struct Buffers {
     stride: usize,
     block: usize,
     count: u32,
+    /// Distance of the buffer that a slot reads into from the one that it writes from, in bytes; 0 where they are one.
+    reads_at: usize,
 }
 
 // SAFETY: the mapping belongs to this value alone and is not tied to the thread that made it.
@@ -41,6 +43,21 @@ impl Buffers {
         let count = (MAX_BYTES / stride / workers as usize).clamp(1, slots as usize);
         let buffers = Buffers::map(block, count)?;
         buffers.fill(seed);
+        Ok(buffers)
+    }
+
+    /// The same for a job that reads and writes. Reads have memory of their own, so that no write has the data of an
+    /// earlier read, which a device may compress.
+    ///
+    /// # Errors
+    /// When the kernel gives no memory.
+    pub(crate) fn mixed(block: usize, slots: u32, workers: u32, seed: u64) -> io::Result<Buffers> {
+        let stride = block.next_multiple_of(ALIGNMENT);
+        let count = (MAX_BYTES / 2 / stride / workers as usize).clamp(1, slots as usize);
+        let mut buffers = Buffers::map(block, 2 * count)?;
+        buffers.fill(seed);
+        buffers.count = count as u32;
+        buffers.reads_at = count * stride;
         Ok(buffers)
     }
 
@@ -117,6 +134,7 @@ impl Buffers {
             stride,
             block,
             count: count as u32,
+            reads_at: 0,
         })
     }
 
@@ -139,7 +157,7 @@ impl Buffers {
         (self.base.as_ptr(), self.mapped)
     }
 
-    /// The address of the buffer that a slot uses.
+    /// The address of the buffer that a slot writes from.
     #[inline(always)]
     pub(crate) fn address(&self, slot: u32) -> *mut u8 {
         let index = if slot < self.count {
@@ -149,6 +167,19 @@ impl Buffers {
         };
         // SAFETY: `index` is below `count`, so the buffer lies inside the mapping.
         unsafe { self.base.as_ptr().add(index as usize * self.stride) }
+    }
+
+    /// The address of the buffer that a slot reads into.
+    #[inline(always)]
+    pub(crate) fn read_address(&self, slot: u32) -> *mut u8 {
+        // SAFETY: `reads_at` is 0, or the mapping has as many buffers again from there on.
+        unsafe { self.address(slot).add(self.reads_at) }
+    }
+
+    /// The bytes that one slot reads into.
+    pub(crate) fn read_slice(&mut self, slot: u32) -> &mut [u8] {
+        // SAFETY: as in `slice`.
+        unsafe { std::slice::from_raw_parts_mut(self.read_address(slot), self.block) }
     }
 
     /// The bytes of one slot's buffer.
@@ -227,6 +258,22 @@ mod tests {
             assert_ne!(before[range.clone()], after[range]);
         }
         assert_eq!(buffers.slice(1), other);
+    }
+
+    #[test]
+    fn reads_beside_writes_have_memory_of_their_own() {
+        let mut buffers = Buffers::mixed(16 << 10, 20, 1, 1).unwrap();
+        let written = buffers.slice(19).to_vec();
+        for slot in 0..20 {
+            buffers.read_slice(slot).fill(7);
+        }
+        assert_eq!(buffers.slice(19), written);
+        let (base, mapped) = buffers.whole();
+        assert!(buffers.read_address(19) as usize + (16 << 10) <= base as usize + mapped);
+        // As much memory as without reads, which slots share.
+        assert_eq!(Buffers::mixed(1 << 20, 4096, 2, 1).unwrap().count, 64);
+        let buffers = Buffers::new(16 << 10, 20, 1, 1).unwrap();
+        assert_eq!(buffers.read_address(3), buffers.address(3));
     }
 
     #[test]

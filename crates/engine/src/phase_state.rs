@@ -176,6 +176,7 @@ impl PhaseState<'_> {
         let full_sync = details.is_some_and(|details| details.full_sync);
         let uses_data =
             self.verifier.is_some() || details.is_some_and(|details| details.contents.is_some());
+        let mixed = workload.reads() && workload.writes() && !uses_data && !workload.trims();
         let settings = details.and_then(|details| details.thread_settings.as_ref());
         if let Err(error) = settings.map_or(Ok(()), thread_settings::apply) {
             self.loop_over(id, Err::<Uring, _>(error), sender);
@@ -186,6 +187,7 @@ impl PhaseState<'_> {
                 let rules = uring::Rules {
                     full_sync,
                     own_data: uses_data,
+                    mixed,
                     priorities: details
                         .map_or_else(Vec::new, |details| details.priority_shares.clone()),
                 };
@@ -208,6 +210,7 @@ impl PhaseState<'_> {
                     full_sync,
                     stamps: !uses_data && !workload.trims(),
                     trims: workload.trims(),
+                    mixed,
                 };
                 let calls = Blocking::new(self.files, block, seed, self.clock, rules);
                 self.loop_over(id, calls, sender);

@@ -38,6 +38,8 @@ pub(crate) struct Rules {
     pub stamps: bool,
     /// Writes are discards.
     pub trims: bool,
+    /// True if the job reads and writes data that the worker does not use.
+    pub mixed: bool,
 }
 
 impl<'a> Blocking<'a> {
@@ -57,8 +59,11 @@ impl<'a> Blocking<'a> {
         let _ = set_current_timer_slack(NonZeroU64::new(1));
         Ok(Blocking {
             files,
-            // Discards have no data.
-            buffers: Buffers::new(if rules.trims { 1 } else { block as usize }, 1, 1, seed)?,
+            buffers: match rules.mixed {
+                true => Buffers::mixed(block as usize, 1, 1, seed)?,
+                // Discards have no data.
+                false => Buffers::new(if rules.trims { 1 } else { block as usize }, 1, 1, seed)?,
+            },
             clock,
             random: Random::new(seed ^ 0x5374_616d_7073),
             busy: BusyTime::of_this_thread(),
@@ -75,7 +80,7 @@ impl<'a> Blocking<'a> {
         loop {
             let moved = match direction {
                 Direction::Read => {
-                    let buffer = &mut self.buffers.slice(0)[..bytes as usize];
+                    let buffer = &mut self.buffers.read_slice(0)[..bytes as usize];
                     rustix::io::pread(fd, buffer, offset)
                 }
                 Direction::Trim => discarded(),

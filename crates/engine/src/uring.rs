@@ -40,6 +40,8 @@ pub(crate) struct Rules {
     pub full_sync: bool,
     /// True if the worker fills and checks data: each slot has a buffer of its own.
     pub own_data: bool,
+    /// True if the job reads and writes.
+    pub mixed: bool,
     /// Requests with a priority of their own.
     pub priorities: Vec<PriorityShare>,
 }
@@ -59,9 +61,10 @@ impl Uring {
         clock: Clock,
         rules: Rules,
     ) -> io::Result<Uring> {
-        let buffers = match rules.own_data {
-            true => Buffers::partly_zeros(block as usize, slots, seed, 0.0)?,
-            false => Buffers::new(block as usize, slots, workers, seed)?,
+        let buffers = match (rules.own_data, rules.mixed) {
+            (true, _) => Buffers::partly_zeros(block as usize, slots, seed, 0.0)?,
+            (false, true) => Buffers::mixed(block as usize, slots, workers, seed)?,
+            (false, false) => Buffers::new(block as usize, slots, workers, seed)?,
         };
         let mut ring = Ring::new(files, slots, clock)?;
         let buffers = ManuallyDrop::new(buffers);
@@ -121,7 +124,10 @@ impl Uring {
         bytes: u32,
         priority: u16,
     ) -> squeue::Entry {
-        let address = self.buffers.address(slot);
+        let address = match direction {
+            Direction::Read => self.buffers.read_address(slot),
+            _ => self.buffers.address(slot),
+        };
         let (file, offset) = in_file(position);
         let file = types::Fixed(file as u32);
         match (direction, self.fixed) {
