@@ -198,7 +198,7 @@ fn directory(path: &Path, size: Option<Bytes>) -> Result<Prepared, Failure> {
     let file = testfile::create(path).map_err(|error| {
         Failure::refused(match error.kind() {
             io::ErrorKind::PermissionDenied => format!(
-                "{} may not be written by this user; measure a directory that may (disksmith bench ~), or {}",
+                "{} may not be written by this user; measure one that may be (disksmith bench ~), or {}",
                 path.display(),
                 remedy::as_root()
             ),
