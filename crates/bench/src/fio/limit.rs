@@ -93,9 +93,9 @@ fn pass(job: &Job, blocks: &Blocks, part: &UsedPart) -> u64 {
         }
         Some(Stride::Add(add)) if add > 0 && !mixed => {
             let step = blocks.mean + add.unsigned_abs();
-            // Their number is that of fio (`fill_io_u`), where blocks of one size begin in the part and end in the file;
-            // here the last one lies at the start of the part if it does not end in it. Of several sizes the smallest ends
-            // in the part, as in fio, but their number is estimated by the mean.
+            // The number is that of fio (`fill_io_u`), where blocks of one size begin in the part and end in the file.
+            // Here the last one lies at the start of the part if it does not end in it. Of several sizes the smallest
+            // ends in the part, as in fio, but their number is estimated by the mean.
             let last = match blocks.differ() {
                 true => part.length() - blocks.grain,
                 false => (part.length() - 1).min(part.file_size() - part.offset - blocks.mean),
