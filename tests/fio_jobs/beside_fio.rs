@@ -135,7 +135,8 @@ impl Case {
     }
 }
 
-/// The interval in which the median of all values lies at 95 %, by the order of these (binomial); `None` of no value.
+/// The interval in which the median of all values lies, by the order of these (binomial): at 98 % of 7 values, and at
+/// 94 % of 14; `None` of no value.
 fn spread_of_median(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     let mut sorted: Vec<f64> = values.collect();
     sorted.sort_by(f64::total_cmp);

@@ -81,8 +81,8 @@ pub(super) fn share(size: Bytes, percent: u64) -> u64 {
 }
 
 /// Bytes of one pass: those of the span. A job that skips the space between its zones begins the span anew until it
-/// has transferred as much, as in fio. One with the rules of zoned disks transfers less, and so does one with holes,
-/// unless its next block would lie beyond the target.
+/// has transferred as much, as in fio. One with the rules of zoned disks transfers less, and so does one with holes
+/// that only reads or only writes, unless its next block would lie beyond the target.
 fn pass(job: &Job, blocks: &Blocks, part: &UsedPart) -> u64 {
     let covered = part.covered();
     let mixed = job.pattern.reads && job.pattern.writes;
@@ -93,8 +93,9 @@ fn pass(job: &Job, blocks: &Blocks, part: &UsedPart) -> u64 {
         }
         Some(Stride::Add(add)) if add > 0 && !mixed => {
             let step = blocks.mean + add.unsigned_abs();
-            // As in fio (`fill_io_u`) blocks of one size begin in the part and end in the file; of several sizes the
-            // smallest ends in the part.
+            // The number is that of fio (`fill_io_u`), where blocks of one size begin in the part and end in the file.
+            // Here the last one lies at the start of the part if it does not end in it. Of several sizes the smallest
+            // ends in the part, as in fio, but their number is estimated by the mean.
             let last = match blocks.differ() {
                 true => part.length() - blocks.grain,
                 false => (part.length() - 1).min(part.file_size() - part.offset - blocks.mean),

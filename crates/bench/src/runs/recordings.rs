@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use ledger::{Ledger, RecordingSummary};
+use linux::remedy;
 use record::Bytes;
 use serde::Serialize;
 
@@ -79,7 +80,8 @@ pub(super) fn line(ledger: &Ledger) -> Result<String, Failure> {
 
 fn text(found: &[RecordingSummary], columns: usize) -> String {
     if found.is_empty() {
-        return "Nothing is recorded here yet; this does it: disksmith watch --record\n".to_owned();
+        let record = remedy::command("watch --record");
+        return format!("Nothing is recorded here yet; this does it: {record}\n");
     }
     let rows: Vec<Vec<String>> = found
         .iter()
