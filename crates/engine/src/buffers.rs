@@ -34,8 +34,7 @@ unsafe impl Send for Buffers {}
 
 impl Buffers {
     /// Buffers of `block` bytes for `slots` requests in flight, for one of `workers`, filled with
-    /// random bytes, which no device can compress. A read replaces them: the next write from its buffer has what was
-    /// read, but for its stamps ([`Buffers::stamp`]), and compresses as well as that.
+    /// random bytes, which no device can compress.
     ///
     /// # Errors
     /// When the kernel gives no memory.

@@ -6,8 +6,7 @@ const OUTPUT: &str = "it is about fio's own output";
 const MEMORY: &str = "buffers are aligned, in huge pages where there are some, and registered";
 const OLD: &str = "fio itself passes over it";
 const OWN_FILES: &str = "files in a directory are disksmith's own: laid out fully, and removed";
-const DATA: &str = "unless asked otherwise, each 4 KiB of a write differ from all others; only a job that both reads \
-     and writes may write what it has read, with 8 bytes changed in each 4 KiB";
+const DATA: &str = "each write has data of its own, unless it is asked to repeat";
 const VERIFIERS: &str = "blocks are read back by threads of disksmith's own";
 const ALIGNED: &str = "reads are aligned to the smallest read, writes to the smallest write";
 const BATCH: &str = "requests are submitted as soon as there is room and taken as they come back, so that iodepth of them \
