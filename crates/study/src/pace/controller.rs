@@ -605,7 +605,7 @@ impl Controller {
             .iter()
             .for_each(|share| self.back_off.take(*share, weight));
         if let Some(slow_s) = targets.slow_s() {
-            // While it waits nothing comes back: each look counts it anew.
+            // A probe that is outstanding has no latency yet: each poll counts the time that it has waited.
             self.back_off.take(sample.waiting_s / slow_s, 1.0);
         }
         let growth = if may_grow {

@@ -125,8 +125,8 @@ impl BackOff {
 mod tests {
     use super::*;
 
-    /// Logarithm of the factor by which a p99's rate changes within a second of so many looks, each with so many slow
-    /// latencies.
+    /// Logarithm of the factor by which the p99's rate changes within a second of `polls` polls, each with `latencies`
+    /// slow latencies.
     fn moved_in_a_second(polls: u32, latencies: usize) -> f64 {
         let seconds = 1.0 / f64::from(polls);
         let (mut weight, mut guard) = (LatencyWeight::default(), SlowGuard::default());
@@ -154,7 +154,7 @@ mod tests {
         let mut weight = LatencyWeight::default();
         assert_eq!(weight.take(1, 0.02), 0.5);
         assert_eq!(weight.take(2, 0.02), 0.25);
-        // Looks without one count for the next, which is whole at most.
+        // The time of polls without a latency counts for the next latency, whose weight is 1 at most.
         assert_eq!(weight.take(0, 0.01), 0.0);
         assert_eq!(weight.take(1, 0.01), 0.5);
         assert_eq!(weight.take(0, 10.0), 0.0);
