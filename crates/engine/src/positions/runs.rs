@@ -69,7 +69,7 @@ impl Runs {
         }
     }
 
-    /// A request is at this position.
+    /// Notes the position of a request, which the next one of its kind continues.
     pub(super) fn issued(&self, direction: Direction, position: u64, bytes: u64) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.last[kind(direction)] = (position, position + bytes);

@@ -641,7 +641,7 @@ impl Controller {
         self.idle_s < IDLE_S && self.log_rate <= UNUSED.ln() + self.log_used()
     }
 
-    /// The rate is sought from below.
+    /// Raises the rate from below until the targets are first missed.
     fn search(
         &mut self,
         mut start: Start,
@@ -675,7 +675,7 @@ impl Controller {
         }
     }
 
-    /// The rate is kept where the targets are met.
+    /// Moves the rate to the highest at which the targets are met.
     fn settle(
         &mut self,
         targets: &Targets,
