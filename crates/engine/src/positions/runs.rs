@@ -32,8 +32,8 @@ impl Runs {
         }
     }
 
-    /// Position of the next request in a span of `length` bytes; `None` where it is to be drawn, also at the span's end.
-    /// As in fio reads and writes continue their own kind, and all count for the next one that is drawn.
+    /// Position of the next request in a span of `length` bytes; `None` where it is to be drawn, also at the span's
+    /// end. As in fio reads and writes continue their own kind, and all count for the next one that is drawn.
     pub(super) fn position(
         &self,
         direction: Direction,

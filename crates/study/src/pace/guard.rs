@@ -1,9 +1,9 @@
 //! Integrators of the background's rate, one for each latency target, and the back-off after slow requests.
 //!
 //! Each integrator moves the logarithm of its rate by its own error, so that on average the error is zero: of the
-//! mean, that it is at its target; of the p99, that about 23 probes in 1,000 are above it, or 7 where it was asked for (Robbins and Monro
-//! 1951, "A stochastic approximation method"). That is slow. Slow requests are answered at once by a back-off, which
-//! is over a few seconds later, when the integrators have moved to a rate without them.
+//! mean, that it is at its target; of the p99, that about 23 probes in 1,000 are above it, or 7 where it was asked for
+//! (Robbins and Monro 1951, "A stochastic approximation method"). That is slow. Slow requests are answered at once by a
+//! back-off, which is over a few seconds later, when the integrators have moved to a rate without them.
 
 /// Logarithm by which one slow request moves its integrator, and by which each other one moves it the other way.
 const STEP: f64 = 0.2;

@@ -15,8 +15,8 @@ const APART: f64 = 4.0;
 const LEAST_SHARE: f64 = 0.03;
 /// Maximum number of reads in the middle third between the medians (of logarithms), as a share of the smaller kind's.
 const BETWEEN: f64 = 0.25;
-/// Minimum by which the fast kind's share of the replay exceeds that of the recording, to which three standard errors of
-/// the difference are added.
+/// Minimum by which the fast kind's share of the replay exceeds that of the recording, to which three standard errors
+/// of the difference are added.
 const WARMER: f64 = 0.1;
 
 /// Two kinds of reads.
