@@ -57,8 +57,8 @@ pub struct BenchArgs {
     #[arg(long, value_name = "KEY=VALUE,…")]
     pub workload: Option<WorkloadText>,
 
-    /// A job file of fio to run instead of a suite; docs/fio.md lists what is supported. As in fio, fio's options beside
-    /// it apply where the file does not set them
+    /// A job file of fio to run instead of a suite; docs/fio.md lists what is supported. As in fio, fio's options
+    /// beside it apply where the file does not set them
     #[arg(
         long,
         value_name = "JOB.fio",

@@ -174,7 +174,8 @@ fn behind_bench(words: &[OsString]) -> Option<&[OsString]> {
     }
 }
 
-/// The first word that is neither an option nor the value of `--ledger`, which every verb takes, and the words behind it.
+/// The first word that is neither an option nor the value of `--ledger`, which every verb takes, and the words behind
+/// it.
 fn next_word(words: &[OsString]) -> Option<(&OsString, &[OsString])> {
     let (first, rest) = words.split_first()?;
     match first.to_str() {

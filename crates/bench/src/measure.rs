@@ -182,7 +182,7 @@ impl Observer for Watch<'_> {
 impl Watch<'_> {
     fn decide(&mut self, took_s: f64) -> Control {
         let settled = &self.slices[steady::warmup_end(&self.slices)..];
-        // The stopper wants to see every window, so that two looks in a row are two windows.
+        // The stopper must be given every window, so that two checks in a row are of two windows.
         let precise = matches!(self.stopper.check(settled), StopDecision::Precise(_));
         if precise && took_s + 1e-6 >= self.shortest_s && steady::assess(settled).steady {
             Control::StopPrecise

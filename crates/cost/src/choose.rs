@@ -96,8 +96,8 @@ fn within(offer: &Offer, target: Nanos) -> Result<Option<Nanos>, String> {
 
 /// The smallest volumes of a count that hold the data and carry a demand.
 ///
-/// A volume's performance never falls with its size, and its price never falls with its size, IOPS or throughput; so the
-/// smallest with the least provisioned is the cheapest.
+/// A volume's performance never falls with its size, and its price never falls with its size, IOPS or throughput; so
+/// the smallest with the least provisioned is the cheapest.
 pub(crate) fn smallest(
     offer: &Offer,
     count: u32,

@@ -1,7 +1,8 @@
-//! Prices and limits from the user's own file, TOML (`[[volume]]` tables) or CSV (a line of keys, then a volume a line).
+//! Prices and limits from the user's own file, TOML (`[[volume]]` tables) or CSV (a line of keys, then a volume a
+//! line).
 //!
-//! `region`, `type`, `as_of`, `source`, `currency` and `gib_month` are needed; what else there is to a volume type is in
-//! [`KEYS`]. A type of the table that stands here has the table's limits where the file gives none.
+//! `region`, `type`, `as_of`, `source`, `currency` and `gib_month` are needed; what else there is to a volume type is
+//! in [`KEYS`]. A type of the table that stands here has the table's limits where the file gives none.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -226,8 +226,8 @@ fn devices(wanted: impl Fn(&Device) -> bool) -> Vec<CompletionCandidate> {
         .collect()
 }
 
-/// The hosts that a user's configuration of ssh names (ssh_config(5)) and those that it has seen (sshd(8), known_hosts),
-/// each once. Patterns and hashed names are none.
+/// The hosts that a user's configuration of ssh names (ssh_config(5)) and those that it has seen (sshd(8),
+/// known_hosts), each once. Patterns and hashed names are none.
 fn hosts_of_ssh(folder: &Path) -> Vec<String> {
     let read = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap_or_default();
     let (config, known) = (read("config"), read("known_hosts"));

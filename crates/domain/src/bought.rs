@@ -1,5 +1,5 @@
-//! Volumes that are bought, as arguments and in lists of hosts: `2xgp3,iops=6000,throughput=250MiB:500GiB`, as the lab's
-//! volumes are written.
+//! Volumes that are bought, as arguments and in lists of hosts: `2xgp3,iops=6000,throughput=250MiB:500GiB`, as the
+//! lab's volumes are written.
 
 use std::str::FromStr;
 

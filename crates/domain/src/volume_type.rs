@@ -330,7 +330,8 @@ impl VolumeType {
     }
 
     /// Limits of what is sold of this type that the size, the IOPS or the bytes a second of a volume are outside of, a
-    /// sentence for each. IOPS and bytes a second that are `None`, or not bought apart from the size, are never outside.
+    /// sentence for each. IOPS and bytes a second that are `None`, or not bought apart from the size, are never
+    /// outside.
     pub fn outside(
         &self,
         size: Bytes,

@@ -14,8 +14,9 @@ pub(crate) struct Arrivals {
 }
 
 impl Arrivals {
-    /// Arrivals with `mean_gap` ticks between them on average, or exactly where they are `even`. The first of even ones is
-    /// due at `start`, as in fio. Others come a first gap later: at `start` those of many threads would come at once.
+    /// Arrivals with `mean_gap` ticks between them on average, or exactly where they are `even`. The first of even ones
+    /// is due at `start`, as in fio. Others come a first gap later: at `start` those of many threads would come at
+    /// once.
     pub(crate) fn new(mean_gap: f64, start: u64, seed: u64, even: bool) -> Arrivals {
         let mut arrivals = Arrivals {
             mean_gap,
@@ -44,8 +45,8 @@ impl Arrivals {
         self.due += gap * self.mean_gap;
     }
 
-    /// Postpones the requests that are due by a pause of so many ticks. Returns by how many: as in fio (`handle_thinktime`)
-    /// even ones go on at the end of a pause that is longer than their gap.
+    /// Postpones the requests that are due by a pause of so many ticks. Returns by how many: as in fio
+    /// (`handle_thinktime`) even ones go on at the end of a pause that is longer than their gap.
     pub(crate) fn postpone(&mut self, pause: u64) -> u64 {
         let pause = pause as f64;
         let ticks = match self.even && pause >= self.mean_gap {

@@ -1,5 +1,5 @@
-//! Discards. A block device has an operation for them. fallocate(2) with FALLOC_FL_PUNCH_HOLE is another one there, which
-//! has the device write zeroes (block/fops.c, `blkdev_fallocate`); of a file it gives the blocks back.
+//! Discards. A block device has an operation for them. fallocate(2) with FALLOC_FL_PUNCH_HOLE is another one there,
+//! which has the device write zeroes (block/fops.c, `blkdev_fallocate`); of a file it gives the blocks back.
 
 use std::fs::File;
 use std::os::fd::{AsFd as _, BorrowedFd};
@@ -46,7 +46,8 @@ pub(crate) fn discard(file: &File, offset: u64, bytes: u32) -> Result<(), Errno>
 #[allow(unsafe_code)]
 pub(crate) fn of_device(device: BorrowedFd<'_>, offset: u64, bytes: u32) -> Result<(), Errno> {
     let mut range = [offset, u64::from(bytes)];
-    // SAFETY: BLKDISCARD reads two numbers of 64 bits, the start and the length in bytes (block/ioctl.c), and returns 0.
+    // SAFETY: BLKDISCARD reads two numbers of 64 bits, the start and the length in bytes (block/ioctl.c), and
+    // returns 0.
     unsafe {
         rustix::ioctl::ioctl(
             device,

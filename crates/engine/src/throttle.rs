@@ -57,8 +57,8 @@ impl Throttle {
         }
     }
 
-    /// Counts a request that completed at `now` after `latency`, which leaves `in_flight` requests in flight. Returns the
-    /// length of a pause that begins and postpones what a rate has due.
+    /// Counts a request that completed at `now` after `latency`, which leaves `in_flight` requests in flight. Returns
+    /// the length of a pause that begins and postpones what a rate has due.
     pub(crate) fn completed(
         &mut self,
         now: u64,

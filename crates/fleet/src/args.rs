@@ -328,8 +328,8 @@ pub struct RaceArgs {
     /// replay.p99]
     #[arg(long, value_name = "PHASE.METRIC")]
     pub by: Option<Figure>,
-    /// Replay this trace on the targets in place of a suite, its first --round in each round. It must lie at this path on
-    /// each host. Options follow the targets: --pace, --speed, --map, --device, --reads-only, --compressible
+    /// Replay this trace on the targets in place of a suite, its first --round in each round. It must lie at this path
+    /// on each host. Options follow the targets: --pace, --speed, --map, --device, --reads-only, --compressible
     #[arg(long, value_name = "FILE")]
     pub replay: Option<PathBuf>,
     /// Requirement that each disk of a host must meet throughout, such as 'page-write.iops>=10000 for 60s' or

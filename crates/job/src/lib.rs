@@ -26,7 +26,8 @@
 //! ```
 //!
 //! A kill at any moment leaves the last checkpoint, and an owner that is seen to be dead. A job whose state has to
-//! be on the disk before something is changed (`array create`, `sweep`, the repair of `scrub`) uses [`OwnedJob`] itself.
+//! be on the disk before something is changed (`array create`, `sweep`, the repair of `scrub`) uses [`OwnedJob`]
+//! itself.
 
 mod checkpoint;
 mod each;

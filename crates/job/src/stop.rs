@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-/// Time between two looks for a signal while nothing is done.
+/// Time between two polls for a signal while nothing is done.
 const POLL: Duration = Duration::from_millis(200);
 
 /// The reason to end a job before its end.

@@ -29,7 +29,8 @@ pub enum LabVerb {
     Run(Box<LabRunArgs>),
     /// Serve virtual volumes to NBD clients of this host, until interrupted
     Serve(LabServeArgs),
-    /// Show in five minutes what disksmith does, on virtual volumes: a cold one, an array, a slow member, a spoilt block
+    /// Show in five minutes what disksmith does, on virtual volumes: a cold one, an array, a slow member, a spoilt
+    /// block
     Tour(LabTourArgs),
 }
 
@@ -72,8 +73,8 @@ pub struct VolumesArgs {
     /// With --truth: replace a file that was not written by a lab
     #[arg(long, requires = "truth")]
     pub force: bool,
-    /// Write every request that reaches a volume to this new file, a line each: seconds, serial number, operation, offset,
-    /// length, and 'fua'
+    /// Write every request that reaches a volume to this new file, a line each: seconds, serial number, operation,
+    /// offset, length, and 'fua'
     #[arg(long, value_name = "FILE")]
     pub requests: Option<PathBuf>,
     /// Seed of the volumes' random numbers, which repeats their behaviour

@@ -12,8 +12,8 @@ use crate::WorkError;
 /// measured.
 pub const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Clause on another place for the ledger: a new folder of this user's own, since others could put a file under a fixed name
-/// in a folder that all may write to.
+/// Clause on another place for the ledger: a new folder of this user's own, since others could put a file under a fixed
+/// name in a folder that all may write to.
 const ELSEWHERE: &str = "with --ledger, or for this shell: export DISKSMITH_LEDGER=\"$(mktemp -d -p /var/tmp)/disksmith.db\"";
 
 /// An error of the ledger.

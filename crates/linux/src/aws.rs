@@ -13,8 +13,8 @@ use serde::de::DeserializeOwned;
 
 use crate::exec::{self, Exec};
 
-/// True if a word is the id of a resource of AWS, such as `snap-0123456789abcdef0` of the kind `snap`. Another word could
-/// be an option to `aws`.
+/// True if a word is the id of a resource of AWS, such as `snap-0123456789abcdef0` of the kind `snap`. Another word
+/// could be an option to `aws`.
 pub fn is_id(word: &str, kind: &str) -> bool {
     let digits = word
         .strip_prefix(kind)

@@ -7,7 +7,8 @@
 //!    signature that the consent does not name. The [`Refusal`] holds every [`Reason`] found.
 //!    A target is its storage, not its name: what shares storage with it (loop devices over one
 //!    file) counts as the target does; so does a program that has any of it open for writing,
-//!    mapped or locked. For a file the kernel tells of writers that cannot be seen. What cannot be judged (FUSE, an overlay, lists that a mount hides) is refused.
+//!    mapped or locked. For a file the kernel tells of writers that cannot be seen. What cannot be judged (FUSE, an
+//!    overlay, lists that a mount hides) is refused.
 //! 3. The root disk is never accepted, nor any part of it, whatever the consent says.
 //! 4. The check is made on what was opened. [`PinnedTarget`] pins the inode, and for a device thereby its
 //!    number; the device is claimed with `O_EXCL` (open(2)) before anything is examined, and the

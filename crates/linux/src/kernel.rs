@@ -6,8 +6,8 @@ use crate::root::Root;
 /// Oldest version of Linux that this program is made for.
 const OLDEST: (u32, u32) = (5, 10);
 
-/// A sentence on a kernel that is older, which ends in a command to type; `None` of later ones, and of one that does not
-/// tell its version.
+/// A sentence on a kernel that is older, which ends in a command to type; `None` of later ones, and of one that does
+/// not tell its version.
 pub fn reservation(root: &Root) -> Option<String> {
     of_release(&machine::kernel(root))
 }

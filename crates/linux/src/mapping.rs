@@ -44,8 +44,9 @@ pub struct NotMapped {
 }
 
 impl Map {
-    /// Mapping of the device `from` to the device `to`, which may be the same or any number of steps below: partitions, loop devices on devices, arrays (linear, RAID 0, RAID 1, RAID 10 with near copies) and device-mapper tables of linear and striped targets, such as LVM's. To read
-    /// such a table needs root.
+    /// Mapping of the device `from` to the device `to`, which may be the same or any number of steps below: partitions,
+    /// loop devices on devices, arrays (linear, RAID 0, RAID 1, RAID 10 with near copies) and device-mapper tables of
+    /// linear and striped targets, such as LVM's. To read such a table needs root.
     ///
     /// # Errors
     /// When the one does not lie on the other, or how it does is not known.

@@ -107,8 +107,8 @@ fn parse(text: &[u8]) -> Option<Stat> {
     })
 }
 
-/// Controllers of a hierarchy and the path of the group in it, of a line of `/proc/PID/cgroup` (cgroups(7)). The unified
-/// hierarchy has no controllers there.
+/// Controllers of a hierarchy and the path of the group in it, of a line of `/proc/PID/cgroup` (cgroups(7)). The
+/// unified hierarchy has no controllers there.
 pub fn group_membership(line: &str) -> Option<(&str, &str)> {
     let (_, rest) = line.split_once(':')?;
     rest.split_once(':')

@@ -31,8 +31,8 @@ pub fn without(option: &str) -> String {
     line_without(option, &program, words.collect())
 }
 
-/// A command of this program as a person would type it, with the ledger that this command names: in another one it would
-/// not find what it is to show.
+/// A command of this program as a person would type it, with the ledger that this command names: in another one it
+/// would not find what it is to show.
 pub fn command(line: &str) -> String {
     // Behind it stand the arguments of another program.
     let words: Vec<OsString> = std::env::args_os()

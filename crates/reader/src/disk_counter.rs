@@ -1,4 +1,4 @@
-//! The kernel's counts of a device from one look to the next.
+//! The kernel's counts of a device from one sample to the next.
 
 use linux::Root;
 use linux::block::Device;

@@ -9,8 +9,9 @@ const MADE_UP: Nanos = Nanos(50_000_000);
 /// Spaces requests at a rate that may change from one to the next. Time is what the caller says it is.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RateLimiter {
-    /// Time at which the last request was due, or a little before it was issued, and its bytes. The next one is due when
-    /// they have had their time, at the rate of then: a request that a low rate put off does not wait on at a higher one.
+    /// Time at which the last request was due, or a little before it was issued, and its bytes. The next one is due
+    /// when they have had their time, at the rate of then: a request that a low rate put off does not wait on at a
+    /// higher one.
     last: (Nanos, Bytes),
 }
 

@@ -1,11 +1,11 @@
 //! Writes of a database's log among the classes of I/Os.
 //!
-//! A log write is recognized by what a log does: it continues where an earlier write ended, or rewrites the block in which
-//! that ended, and a flush or an own FUA makes it durable. Where the trace names files, the names of the logs of
+//! A log write is recognized by what a log does: it continues where an earlier write ended, or rewrites the block in
+//! which that ended, and a flush or an own FUA makes it durable. Where the trace names files, the names of the logs of
 //! MySQL, MariaDB and PostgreSQL tell it. A sequential write that no flush follows, as of a load, is none.
 //!
-//! To a device without a volatile write cache the block layer sends neither flushes nor FUA (`submit_bio_noacct`), and a
-//! commit waits for the write itself. There a write of a log file is a [`Class::DurableWrite`].
+//! To a device without a volatile write cache the block layer sends neither flushes nor FUA (`submit_bio_noacct`), and
+//! a commit waits for the write itself. There a write of a log file is a [`Class::DurableWrite`].
 
 use std::collections::HashMap;
 

@@ -1,11 +1,11 @@
-//! Inference of what an I/O waited for, from times and threads, after the rules of hfplayer (Haghdoost, He, Fredin and Du,
-//! "On the Accuracy and Scalability of Intensive I/O Workload Replay", FAST 2017).
+//! Inference of what an I/O waited for, from times and threads, after the rules of hfplayer (Haghdoost, He, Fredin and
+//! Du, "On the Accuracy and Scalability of Intensive I/O Workload Replay", FAST 2017).
 //!
 //! An I/O may have been issued because others of its thread had completed: all those that completed at least [`LEAST`]
 //! before it came. These are the first so many of the thread in the order of completion, so that they need no list for
 //! each I/O: one that comes later waits for the same ones, and for those that completed since. Where a commit
-//! of another thread (a flush, or a write with FUA) completed after all of these, it waits for that too, since a database
-//! makes the commits of many threads durable by one flush.
+//! of another thread (a flush, or a write with FUA) completed after all of these, it waits for that too, since a
+//! database makes the commits of many threads durable by one flush.
 //! One that came long after the last completion was started by a clock; it comes as long after that completion again,
 //! since a load that a slower disk has put back has put back its clock as well.
 //!
@@ -26,8 +26,8 @@ pub(crate) const FORGOTTEN: u64 = 1 << 15;
 pub(crate) struct IoDependencies {
     /// Its thread, below [`THREADS`].
     pub(crate) thread: usize,
-    /// Numbers of the I/Os of its thread that had completed before it came, less those of the thread's I/Os before it, in
-    /// the order of completion.
+    /// Numbers of the I/Os of its thread that had completed before it came, less those of the thread's I/Os before it,
+    /// in the order of completion.
     pub(crate) completed: Vec<u64>,
     /// Number of another thread's I/O that completed after these.
     pub(crate) other: Option<u64>,

@@ -61,8 +61,8 @@ pub(super) fn kept_of_both(deadline_wins: bool) -> &'static str {
     }
 }
 
-/// A warning that a deadline and the latency target cannot both be met, where so many seconds are needed and so many are
-/// left, and which of them is kept.
+/// A warning that a deadline and the latency target cannot both be met, where so many seconds are needed and so many
+/// are left, and which of them is kept.
 fn late_warning(path: &str, left: f64, available: f64, deadline_wins: bool) -> String {
     let (left, available) = (span(left), span(available));
     let kept = kept_of_both(deadline_wins);

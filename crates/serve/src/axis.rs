@@ -94,8 +94,8 @@ impl Axis {
         first..last.max(first)
     }
 
-    /// Slots that a measurement over `[from, to)` belongs to: one of about a slot or less to that of its middle, a longer
-    /// one to all that begin in it.
+    /// Slots that a measurement over `[from, to)` belongs to: one of about a slot or less to that of its middle, a
+    /// longer one to all that begin in it.
     pub(crate) fn covered(&self, from: f64, to: f64) -> std::ops::Range<usize> {
         if to - from > 1.5 * self.slot_s as f64 {
             return self.slots(from, to);

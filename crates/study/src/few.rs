@@ -18,8 +18,8 @@ const ROUNDS: usize = 50;
 /// A few values know little of their own scatter: with two of them Student's t is 12.7. So the
 /// scatter, as a share of the value, is taken from all groups together; a group of three and more
 /// that scatters more than that keeps its own, and if it is far more does not speak for the others.
-/// An effect that all groups share, such as a slow day, is part of the scatter. `None` for a group without values or with one that is not positive and finite,
-/// and for all where no group has two.
+/// An effect that all groups share, such as a slow day, is part of the scatter. `None` for a group without values or
+/// with one that is not positive and finite, and for all where no group has two.
 pub fn means(groups: &[Vec<f64>]) -> Vec<Option<Interval>> {
     means_with(groups, 0)
 }

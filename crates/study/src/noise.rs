@@ -234,7 +234,7 @@ pub(crate) fn batch_means(series: &[f64]) -> (Vec<f64>, usize) {
     (batches.map(mean).collect(), length)
 }
 
-/// A shape that is one everywhere: its coefficient is the mean.
+/// The constant shape: `count` ones. Its coefficient in a fit is the mean of the series.
 pub(crate) fn ones(count: usize) -> Vec<f64> {
     vec![1.0; count]
 }
@@ -248,9 +248,9 @@ pub(crate) fn mean(series: &[f64]) -> f64 {
 pub(crate) struct ScaledSeries {
     /// The mean of the series.
     pub(crate) mean: f64,
-    /// Size of one in the unit of the series.
+    /// Range of the series, highest less lowest value, in its unit; 0 where all values are equal.
     pub(crate) unit: f64,
-    /// The deviations from the mean, in that unit.
+    /// Deviations from the mean, as multiples of `unit`.
     pub(crate) values: Vec<f64>,
 }
 

@@ -185,9 +185,9 @@ pub(crate) fn step_effect(
     Some(effect.unwrap_or(exact))
 }
 
-/// Probability that noise with the memory of the series jumps as much at `split`. Under noise that wanders far, which no
-/// short series excludes, levels differ by chance, and seldom in one step: where only a sudden step counts, this shows
-/// more than [`step_effect`], which compares levels.
+/// Probability that noise with the memory of the series jumps as much at `split`. Under noise that wanders far, which
+/// no short series excludes, levels differ by chance, and seldom in one step: where only a sudden step counts, this
+/// shows more than [`step_effect`], which compares levels.
 pub(crate) fn jump_tail(values: &[f64], split: usize) -> f64 {
     let step = (0..values.len()).map(|t| f64::from(u8::from(t >= split)));
     match Noise::learn(values, &[ones(values.len()), step.collect()]) {

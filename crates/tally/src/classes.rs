@@ -1,5 +1,5 @@
-//! Classes of response times with exact counts: ≤ 200, ≤ 500, ≤ 1,000, ≤ 2,000 and > 2,000 ms, or others that a store is
-//! made with.
+//! Classes of response times with exact counts: ≤ 200, ≤ 500, ≤ 1,000, ≤ 2,000 and > 2,000 ms, or others that a store
+//! is made with.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,8 +1,8 @@
 //! Exponential buckets of schema 6, as in Prometheus' native histograms.
 //!
-//! Bucket `i` holds the values above `2^((i - 1) / 64)` and up to `2^(i / 64)`. A percentile that is told as the geometric
-//! mean of its bucket's bounds errs by at most 0.54 %. OTLP's exponential histogram of scale 6 has the same buckets under
-//! the index `i - 1`. Histograms are merged by adding counts of equal buckets.
+//! Bucket `i` holds the values above `2^((i - 1) / 64)` and up to `2^(i / 64)`. A percentile that is told as the
+//! geometric mean of its bucket's bounds errs by at most 0.54 %. OTLP's exponential histogram of scale 6 has the same
+//! buckets under the index `i - 1`. Histograms are merged by adding counts of equal buckets.
 
 use std::collections::BTreeMap;
 

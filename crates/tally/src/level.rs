@@ -1,8 +1,8 @@
 //! Levels of roll-ups, and the periods of a level in a time zone.
 //!
 //! Each level is made of whole periods of the level below: an hour of minutes, a day of hours, a month of days. So a
-//! coarser sum is the sum of finer ones, whatever the zone: hours begin at the zone's full hours, and an hour belongs to
-//! the day in which it begins.
+//! coarser sum is the sum of finer ones, whatever the zone: hours begin at the zone's full hours, and an hour belongs
+//! to the day in which it begins.
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;

@@ -60,8 +60,8 @@ pub struct RecordArgs {
     /// Record the file of this folder that each I/O belongs to
     #[arg(long, value_name = "DIR")]
     pub dataset: Option<PathBuf>,
-    /// Memory of the kernel for events, for each processor [default: 30 s of events at the rate of the devices before the
-    /// recording, within bounds that the machine's memory sets]
+    /// Memory of the kernel for events, for each processor [default: 30 s of events at the rate of the devices before
+    /// the recording, within bounds that the machine's memory sets]
     #[arg(long, value_name = "SIZE")]
     pub buffer: Option<Size>,
     /// Replace the file if it is there

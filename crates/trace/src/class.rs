@@ -23,8 +23,8 @@ pub enum Class {
     LogWrite,
     /// Writes of a class of size.
     Write(SizeClass),
-    /// Writes that are durable before they are answered: those with FUA, and of a log on a device without a volatile write
-    /// cache. [`Class::of`] knows the first alone.
+    /// Writes that are durable before they are answered: those with FUA, and of a log on a device without a volatile
+    /// write cache. [`Class::of`] knows the first alone.
     DurableWrite,
     /// Flushes.
     Flush,

@@ -42,8 +42,8 @@ struct UnheldPart {
     ios: u64,
 }
 
-/// Writes a trace in another format, next to its place, which it takes when it is whole: a conversion that fails changes
-/// nothing there.
+/// Writes a trace in another format, next to its place, which it takes when it is whole: a conversion that fails
+/// changes nothing there.
 pub(crate) fn convert(
     args: &ConvertArgs,
     context: &mut Context,

@@ -73,8 +73,8 @@ pub(crate) struct RequestKind {
     pub(crate) marked_write: bool,
 }
 
-/// Kind of a request of this length by the letters of `rwbs` (the kernel's blk_fill_rwbs): F for a flush before it, then
-/// the operation, then flags, of which F is FUA. `None` for what moves no data of a user, such as commands to the
+/// Kind of a request of this length by the letters of `rwbs` (the kernel's blk_fill_rwbs): F for a flush before it,
+/// then the operation, then flags, of which F is FUA. `None` for what moves no data of a user, such as commands to the
 /// driver.
 pub(crate) fn of_rwbs(rwbs: &str, length: Bytes) -> Option<RequestKind> {
     let (flush_first, rest) = match rwbs.strip_prefix('F') {

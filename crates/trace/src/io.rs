@@ -192,8 +192,8 @@ impl Caveats {
         (count > 0).then_some(severity)
     }
 
-    /// The worst severity among what makes a trace of so many I/Os doubtful or invalid: lost events, ambiguous ones, and
-    /// a missing end.
+    /// The worst severity among what makes a trace of so many I/Os doubtful or invalid: lost events, ambiguous ones,
+    /// and a missing end.
     pub fn severity(&self, ios: u64) -> Option<Severity> {
         let counts = [self.lost, self.ambiguous].map(|count| Caveats::severity_of(count, ios));
         let cut_off = self.cut_off.then_some(Severity::Warn);

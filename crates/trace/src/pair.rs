@@ -13,8 +13,8 @@ use requests::{Request, Requests};
 
 /// Requests that are held at most, so that they leave in the order of their issue: some 120 MB.
 const MOST_HELD: usize = 1 << 20;
-/// Time for which others wait for one that is under way, which then leaves without a completion: twice the timeout after
-/// which most drivers end a request themselves.
+/// Time for which others wait for one that is under way, which then leaves without a completion: twice the timeout
+/// after which most drivers end a request themselves.
 const LONGEST_HELD: Nanos = Nanos::from_secs(60);
 /// Requests that are held at most where they leave when they complete.
 const MOST_UNDER_WAY: usize = 1 << 16;
@@ -328,8 +328,8 @@ impl Pairing {
         if let Some(request) = whole.and_then(|number| self.requests.get(number)) {
             request.io.failed |= failed;
         } else if event.op != Op::Flush && !self.requests.were_none() {
-            // Before the first issue it is of a request that was under way when the trace began. Where flushes are writes,
-            // one of a flush may be a repetition.
+            // Before the first issue it is of a request that was under way when the trace began. Where flushes are
+            // writes, one of a flush may be a repetition.
             self.ambiguous += 1;
         }
     }

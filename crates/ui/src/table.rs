@@ -187,8 +187,8 @@ fn pad(cell: &str, width: usize, align: Align) -> String {
     }
 }
 
-/// Breaks `text` into lines of at most `width` columns, and of no more than reads well. The first keeps the spaces that it begins
-/// with; the others begin with `indent`. A line break in the text stays one.
+/// Breaks `text` into lines of at most `width` columns, and of no more than reads well. The first keeps the spaces that
+/// it begins with; the others begin with `indent`. A line break in the text stays one.
 pub fn wrap(text: &str, width: usize, indent: &str) -> String {
     let width = width.min(PROSE);
     let lines: Vec<String> = text

@@ -2,8 +2,8 @@
 
 use crate::charset;
 
-/// The text of help or an error in the locale's charset. No line of the usage is wider than `of_usage` columns, and none of
-/// the others wider than `of_messages`, where there is a blank to break it at.
+/// The text of help or an error in the locale's charset. No line of the usage is wider than `of_usage` columns, and
+/// none of the others wider than `of_messages`, where there is a blank to break it at.
 pub(crate) fn broken(text: &clap::Error, of_usage: usize, of_messages: usize) -> String {
     let text = text.render().ansi().to_string();
     let text = charset::shown(&text);

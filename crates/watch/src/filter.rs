@@ -158,8 +158,8 @@ fn counted(word: &str, root: &Root) -> Option<String> {
     lines.any(|line| line.name == name).then(|| name.to_owned())
 }
 
-/// The name of a device in a log or a recording, from a word that may be its path. A link names the disk to which it leads
-/// on this host; where it is not there, it is a name that iostat and sar print with `-j`.
+/// The name of a device in a log or a recording, from a word that may be its path. A link names the disk to which it
+/// leads on this host; where it is not there, it is a name that iostat and sar print with `-j`.
 pub(crate) fn name_in_path(word: &str) -> String {
     let given = |folder: &str| word.strip_prefix(folder);
     if let Some(name) = given("/dev/mapper/").or_else(|| given("/dev/md/")) {

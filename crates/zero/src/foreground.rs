@@ -28,12 +28,12 @@ pub(crate) struct Throttle {
     allowed: Mutex<Allowed>,
     /// Latency and target of the foreground, as words.
     live: Mutex<Option<String>>,
-    /// Bytes written since the last look, and all bytes of its own so far, probes too.
+    /// Bytes written since the last poll, and all own bytes so far, probes included.
     written: AtomicU64,
     own: AtomicU64,
     /// Bytes of writes that were issued and are not in `own` yet.
     in_flight: AtomicU64,
-    /// Least latency of the writes since the last look.
+    /// Least latency of the writes since the last poll.
     least: LeastLatency,
     /// Set when the ledger is written.
     commits: AtomicBool,
@@ -63,7 +63,7 @@ impl Throttle {
         *lock(&self.allowed) = allowed;
     }
 
-    /// Bytes a second that may be written; an error with the time of the next look where none may be.
+    /// Bytes a second that may be written; an error with the time of the next poll where none may be.
     pub(crate) fn rate(&self, now: Nanos) -> Result<Option<f64>, Nanos> {
         match self.allowed() {
             Allowed::All => Ok(None),
@@ -106,7 +106,7 @@ pub(crate) struct ForegroundWatch {
     /// Number of the place, and of all that lie on the same disk, which counts what is written to each.
     number: usize,
     of_disk: Vec<usize>,
-    /// Bytes of their own at the last look.
+    /// Own bytes of all places on the disk at the last poll.
     own: u64,
     prober: Prober,
     pacer: Pacer,

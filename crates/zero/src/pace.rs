@@ -24,7 +24,7 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// A pace of which nothing is done yet.
+    /// Pace of a disk of which nothing is zeroed yet.
     pub(crate) fn new() -> Pace {
         Pace {
             slice: SLICE,
@@ -34,7 +34,7 @@ impl Pace {
         }
     }
 
-    /// Time it went.
+    /// Time that zeroing took, without the pauses between a kill and the next start.
     pub(crate) fn elapsed(&self) -> Nanos {
         self.took
     }
@@ -55,7 +55,7 @@ impl Pace {
         mean_interval(&slices)
     }
 
-    /// Halves the slices' number.
+    /// Joins each two slices into one of twice the length.
     fn fold(&mut self) {
         self.slices = self
             .slices
@@ -70,13 +70,13 @@ impl Pace {
 /// not a whole one, are left out.
 #[derive(Debug)]
 pub(crate) struct PaceRecorder {
-    /// Time that the pace went before.
+    /// Time that zeroing took before this start.
     before: Nanos,
-    /// Start of this one.
+    /// Time of this start, on the caller's clock.
     began: Nanos,
-    /// End of the slice that is being filled.
+    /// End of the slice that is being filled, on that clock.
     ends: Nanos,
-    /// Bytes in it.
+    /// Bytes done so far in that slice.
     filling: u64,
 }
 

@@ -49,7 +49,8 @@ pub fn config(args: &ConfigArgs, program: &Program, context: &mut Context) -> Ou
     })
 }
 
-/// The command line of a service: its verb, and the options of its file. The file may be missing where it was not named.
+/// The command line of a service: its verb, and the options of its file. The file may be missing where it was not
+/// named.
 ///
 /// # Errors
 /// Refused where the file cannot be read, or something in it is wrong.

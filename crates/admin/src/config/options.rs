@@ -38,8 +38,8 @@ impl fmt::Display for Problem {
 }
 
 /// The command line of `verb` that the file states: `key = value` for `--key=value`, `true` for a flag, a list for an
-/// option that is given several times. A positional argument goes by its name, such as `devices`. It is checked as far as
-/// the start of the verb checks it before it asks a network.
+/// option that is given several times. A positional argument goes by its name, such as `devices`. It is checked as far
+/// as the start of the verb checks it before it asks a network.
 ///
 /// # Errors
 /// All that is wrong in it.

@@ -47,12 +47,12 @@ pub(crate) fn position(phase: &Phase) -> Bytes {
     details.map_or(Bytes(0), |details| details.offset)
 }
 
-/// Options that the user has given, which are not made to fit.
+/// Which options the user gave: these are not made to fit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GivenOptions {
-    /// The size of a request.
+    /// True if the user gave the size of requests.
     pub block: bool,
-    /// Number in flight.
+    /// True if the user gave the number of requests in flight.
     pub depth: bool,
 }
 

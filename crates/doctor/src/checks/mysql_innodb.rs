@@ -311,8 +311,8 @@ fn doublewrite(facts: &Facts, mysql: &Mysql) -> Option<Judgement> {
 
 fn redo_size(_: &Facts, mysql: &Mysql) -> Option<Judgement> {
     let files = mysql.number("innodb_log_files_in_group").unwrap_or(1.0);
-    // Where innodb_log_file_size is set and innodb_redo_log_capacity is not, MySQL 8 shows the latter's default, and goes
-    // by the former.
+    // Where innodb_log_file_size is set and innodb_redo_log_capacity is not, MySQL 8 shows the latter's default, and
+    // goes by the former.
     let size = mysql
         .counter("innodb_redo_log_capacity_resized")
         .or_else(|| mysql.number("innodb_redo_log_capacity"))

@@ -1,4 +1,5 @@
-//! Cloud volumes: cold, degraded or out of credit, and the caps of volume and instance, by measurement and by EBS's counters.
+//! Cloud volumes: cold, degraded or out of credit, and the caps of volume and instance, by measurement and by EBS's
+//! counters.
 
 use std::fs::File;
 

@@ -131,7 +131,8 @@ impl Mysql {
         (next(), next())
     }
 
-    /// True if EXPLAIN notes an index that it cannot use: MySQL since 5.6 (WL#5894); MariaDB 10.6.16, 10.11.6 and later (MDEV-32203).
+    /// True if EXPLAIN notes an index that it cannot use: MySQL since 5.6 (WL#5894); MariaDB 10.6.16, 10.11.6 and later
+    /// (MDEV-32203).
     pub(crate) fn has_notes(&self) -> bool {
         match self.is_mariadb() {
             true => self.variables.contains_key("note_verbosity"),

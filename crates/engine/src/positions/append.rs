@@ -28,8 +28,8 @@ impl AppendPointers {
         }
     }
 
-    /// Position of a write of so many bytes, of which `position` was drawn in a span of `length` bytes: the end of what is
-    /// written in its zone, or in one that is open where no other may be opened. A full zone is begun anew.
+    /// Position of a write of so many bytes, of which `position` was drawn in a span of `length` bytes: the end of what
+    /// is written in its zone, or in one that is open where no other may be opened. A full zone is begun anew.
     pub(super) fn position(&self, position: u64, bytes: u64, length: u64) -> u64 {
         let range = self.zones.range.0;
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);

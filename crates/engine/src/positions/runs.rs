@@ -32,8 +32,8 @@ impl Runs {
         }
     }
 
-    /// Position of the next request in a span of `length` bytes; `None` where it is to be drawn, also at the span's end.
-    /// As in fio reads and writes continue their own kind, and all count for the next one that is drawn.
+    /// Position of the next request in a span of `length` bytes; `None` where it is to be drawn, also at the span's
+    /// end. As in fio reads and writes continue their own kind, and all count for the next one that is drawn.
     pub(super) fn position(
         &self,
         direction: Direction,
@@ -69,7 +69,7 @@ impl Runs {
         }
     }
 
-    /// A request is at this position.
+    /// Notes the position of a request, which the next one of its kind continues.
     pub(super) fn issued(&self, direction: Direction, position: u64, bytes: u64) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.last[kind(direction)] = (position, position + bytes);

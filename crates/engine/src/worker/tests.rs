@@ -454,8 +454,8 @@ fn think_time_may_stop_a_rate() {
     }
 }
 
-/// A request that was due in a pause waits for the worker, and one that was due in a stall of the disk for the disk, though
-/// a pause comes behind it.
+/// A request that was due in a pause waits for the worker, and one that was due in a stall of the disk for the disk,
+/// though a pause comes behind it.
 #[test]
 fn a_stall_before_a_pause_is_in_the_latencies() {
     let workload = paced_with_pauses(100.0);

@@ -30,8 +30,8 @@ impl VerbOutput {
         VerbOutput::HandedOn(thread::Builder::new().spawn(hand_on).ok())
     }
 
-    /// Output that was kept; lines are handed on until then at the latest. Processes that the verb has left behind may hold the
-    /// pipe open.
+    /// Output that was kept; lines are handed on until then at the latest. Processes that the verb has left behind may
+    /// hold the pipe open.
     pub(super) fn text(&self, until: Instant) -> String {
         match self {
             VerbOutput::Kept(kept) => kept.as_ref().map(BufferedPipe::text).unwrap_or_default(),

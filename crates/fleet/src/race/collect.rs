@@ -25,8 +25,8 @@ struct Round {
     hosts: BTreeMap<usize, CollectedHost>,
 }
 
-/// The race with the rounds of a folder, in their order, as far as they decide it, and the places of the hosts that are to
-/// be measured next: none where it is decided. `run` is one that begins.
+/// The race with the rounds of a folder, in their order, as far as they decide it, and the places of the hosts that are
+/// to be measured next: none where it is decided. `run` is one that begins.
 ///
 /// # Errors
 /// Refused, where the folder has no rounds, or files that are none of these hosts or no answers.

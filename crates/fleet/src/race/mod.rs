@@ -338,8 +338,8 @@ fn check_prices(args: &RaceArgs, hosts: &[Host]) -> Result<(), Failure> {
     }
 }
 
-/// Price of a host for an hour: `price` of the list, and the volumes of the list (`volumes=gp3:20GiB+io2,iops=6000:1TiB`)
-/// at the prices of the table.
+/// Price of a host for an hour: `price` of the list, and the volumes of the list
+/// (`volumes=gp3:20GiB+io2,iops=6000:1TiB`) at the prices of the table.
 fn price(host: &Host) -> Option<f64> {
     let own = match host.tags.get("price") {
         Some(text) => Some(text.parse::<f64>().ok()?),

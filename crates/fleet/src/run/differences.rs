@@ -1,4 +1,5 @@
-//! Answers of `doctor` on many hosts: what they have in common, and the checks in which a host differs from most others.
+//! Answers of `doctor` on many hosts: what they have in common, and the checks in which a host differs from most
+//! others.
 
 use std::collections::{BTreeMap, BTreeSet};
 

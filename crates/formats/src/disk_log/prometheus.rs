@@ -107,18 +107,18 @@ pub(crate) struct Matrix {
 }
 
 impl Matrix {
-    /// The labels of another series begin.
+    /// Begins the labels of another series.
     pub(crate) fn begin_series(&mut self) {
         self.labels.clear();
         self.current = None;
     }
 
-    /// A label of the series.
+    /// Takes a label of the series.
     pub(crate) fn label(&mut self, name: String, value: String) {
         self.labels.insert(name, value);
     }
 
-    /// The labels of the series are complete.
+    /// Ends the labels of the series: determines its device and counter, and notes its host.
     pub(crate) fn end_labels(&mut self) {
         let name = self.labels.remove("__name__").unwrap_or_default();
         let metric = Metric::by_name(&name);
@@ -129,7 +129,8 @@ impl Matrix {
         }
     }
 
-    /// A value of the series.
+    /// Takes a value of the series, with its time in seconds since 1970; ignored where the series is no counter of a
+    /// device.
     pub(crate) fn value(&mut self, seconds: f64, value: &str) {
         let Some(current) = self.current.clone() else {
             return;
@@ -144,7 +145,7 @@ impl Matrix {
         }
     }
 
-    /// The host.
+    /// Label `instance` of the host; `None` where the series have none.
     pub(crate) fn host(&self) -> Option<String> {
         self.hosts.first().filter(|host| !host.is_empty()).cloned()
     }

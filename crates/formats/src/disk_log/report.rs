@@ -119,7 +119,7 @@ impl Reports {
         self.boot_omitted = false;
     }
 
-    /// The run that has begun left out the means since boot.
+    /// Notes that the run that has begun left out the means since boot.
     pub(crate) fn omit_boot(&mut self) {
         self.boot_omitted = true;
     }
@@ -149,7 +149,7 @@ impl Reports {
         self.current.at = at;
     }
 
-    /// The shares of the processors are about to come.
+    /// Begins a report where the current one has something already: the shares of the processors come next.
     pub(crate) fn begin_cpu(&mut self, line: u64) {
         if !self.current.is_empty() {
             self.end();
@@ -157,7 +157,7 @@ impl Reports {
         self.touch(line);
     }
 
-    /// The shares of the processors.
+    /// Takes the shares of the processors; begins a report where the current one has them already.
     pub(crate) fn cpu(&mut self, line: u64, cpu: CpuShares) {
         if self.current.cpu.is_some() {
             self.end();
@@ -166,7 +166,8 @@ impl Reports {
         self.current.cpu = Some(cpu);
     }
 
-    /// A header of a table of devices. With `-h` a report has several, which differ.
+    /// Takes the header of a table of devices. One that the report has already begins the next report; with `-h` a
+    /// report has several, which differ.
     pub(crate) fn header(&mut self, line: u64, columns: &Columns) {
         if self.headers.iter().any(|header| header == columns.text()) {
             self.end();
@@ -176,7 +177,7 @@ impl Reports {
         self.current.has_header = true;
     }
 
-    /// A line of a device. Returns whether it was taken.
+    /// Takes a line of a device. Returns false where the report has too many.
     pub(crate) fn row(&mut self, line: u64, row: Row) -> bool {
         if let Some(known) = self.places.get(&row.name).copied() {
             let place = &mut self.current.rows[known].figures;
@@ -217,7 +218,7 @@ impl Reports {
         self.current.cpu.is_some()
     }
 
-    /// A line of the current report is lost.
+    /// Marks the current report as damaged, since a line of it is lost.
     pub(crate) fn damage(&mut self) {
         self.current.damaged = true;
     }

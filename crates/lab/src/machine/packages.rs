@@ -151,7 +151,7 @@ fn clear(folder: &Path) -> Result<()> {
     }
 }
 
-/// The one entry of a folder whose name begins so.
+/// Path of the first entry of `folder` whose name begins with `beginning`; an error where there is none.
 fn only(folder: &Path, beginning: &str) -> Result<PathBuf> {
     let unreadable = |source| Error::file("read", folder, source);
     for entry in fs::read_dir(folder).map_err(unreadable)? {

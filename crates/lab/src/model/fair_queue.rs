@@ -11,9 +11,9 @@ use crate::spec::scale_bytes;
 
 /// Caps on operations and bytes a second; `None` for no cap.
 ///
-/// Where the most is more than what is sustained, as with small instances of EC2 (Amazon EC2 User Guide, "Amazon EBS-optimized
-/// instances": the maximum for at least 30 minutes once every 24 hours), credits pay for it: at the start they are
-/// enough for the burst's time, they are never more, and what of the sustained rate is not used flows back.
+/// Where the most is more than what is sustained, as with small instances of EC2 (Amazon EC2 User Guide, "Amazon
+/// EBS-optimized instances": the maximum for at least 30 minutes once every 24 hours), credits pay for it: at the start
+/// they are enough for the burst's time, they are never more, and what of the sustained rate is not used flows back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Caps {
     /// Operations a second, sustained.

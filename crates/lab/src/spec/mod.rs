@@ -268,8 +268,8 @@ pub struct Corruption {
 }
 
 impl VolumeSpec {
-    /// The same volume with its rates multiplied by `scale`: `iops`, `throughput`, `cold-rate`, and the bursts with their
-    /// credits, so that credits last as long as before.
+    /// The same volume with its rates multiplied by `scale`: `iops`, `throughput`, `cold-rate`, and the bursts with
+    /// their credits, so that credits last as long as before.
     #[must_use]
     pub fn scaled(&self, scale: f64) -> VolumeSpec {
         let mut spec = self.clone();

@@ -136,7 +136,8 @@ impl Ledger {
         Ok(())
     }
 
-    /// Bytes that all recordings take: whole pages of the file for blocks, the bytes of batches, and the text of events.
+    /// Bytes that all recordings take: whole pages of the file for blocks, the bytes of batches, and the text of
+    /// events.
     ///
     /// # Errors
     /// When the ledger cannot be read.

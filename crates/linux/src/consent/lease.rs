@@ -1,6 +1,6 @@
 //! Files that are open for writing, as the kernel shows by way of a lease (fcntl(2), "Leases").
 //!
-//! `/proc` shows the processes of this container, and a user only his own. The kernel counts every writer
+//! `/proc` shows the processes of this container, and to a user only those of that user. The kernel counts every writer
 //! of a file: those elsewhere, shared mappings, and its own, such as a target of iSCSI.
 
 // Leases are not among what rustix wraps.

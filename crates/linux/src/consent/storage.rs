@@ -110,7 +110,8 @@ impl DeviceUsers {
         storage
     }
 
-    /// A loop device in use of which it cannot be determined which storage it shows, and thus which other names that has.
+    /// A loop device in use of which it cannot be determined which storage it shows, and thus which other names that
+    /// has.
     pub(super) fn unclear_loop(&self) -> Option<(&Device, BackingUnknown)> {
         self.devices()
             .iter()

@@ -1,4 +1,5 @@
-//! md's work on the whole of an array, a check above all, and its tunables (linux, Documentation/admin-guide/md.rst and drivers/md/md.c).
+//! md's work on the whole of an array, a check above all, and its tunables (linux, Documentation/admin-guide/md.rst and
+//! drivers/md/md.c).
 //!
 //! - A check goes from `sync_min` to `sync_max`. At a finite `sync_max` its thread drains and waits,
 //!   and continues as soon as that is raised; it cannot be lowered meanwhile (EBUSY), and must be a

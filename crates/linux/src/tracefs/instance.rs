@@ -61,8 +61,8 @@ impl Instance {
             _tracefs: tracefs,
         };
         instance.write("trace_clock", "mono")?;
-        // A full buffer keeps what it has, so that a loss is a gap. `stats` counts it; pages bear the mark of lost events
-        // only where a buffer is overwritten.
+        // A full buffer keeps what it has, so that a loss is a gap. `stats` counts it; pages bear the mark of lost
+        // events only where a buffer is overwritten.
         instance.write("options/overwrite", "0")?;
         Ok(instance)
     }

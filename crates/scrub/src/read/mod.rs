@@ -62,7 +62,7 @@ pub(super) fn read(
         let refuse = |why| Failure::refused(format!("{} cannot be read: {why}", source.path()));
         locks.extend(taken.map_err(refuse)?);
     }
-    // Whoever warms one of the disks would yield to this, and this to him.
+    // A `warm` of one of the disks would yield to this, and this to it.
     let parts = sources.iter().flat_map(|source| &source.parts);
     let _warmings = lock_disks(parts.map(|part| &part.volume)).map_err(Failure::refused)?;
     let turns = Arc::new(Turns::default());

@@ -13,13 +13,13 @@ use study::pace::Allowed;
 #[derive(Debug)]
 pub(crate) struct SharedReadState {
     turn: Mutex<Turn>,
-    /// Origin of its times.
+    /// Origin of times: when this state was made.
     epoch: Instant,
     /// Bytes that came back since the last poll.
     moved: AtomicU64,
-    /// Nanoseconds that those took together which were made at a rate.
+    /// Sum of the latencies of requests that were issued at a rate, in nanoseconds.
     took: AtomicU64,
-    /// Bytes of those.
+    /// Bytes of these requests.
     taken: AtomicU64,
     /// Bytes of requests that were issued and are not in `moved` yet.
     in_flight: AtomicU64,
@@ -38,7 +38,7 @@ struct Turn {
 }
 
 impl SharedReadState {
-    /// Rate of members of which so many bytes are done already; nothing is allowed yet.
+    /// State of members of which `passed` bytes are read already; nothing is allowed yet.
     pub(crate) fn new(passed: u64) -> SharedReadState {
         SharedReadState {
             turn: Mutex::new(Turn {
@@ -56,7 +56,7 @@ impl SharedReadState {
         }
     }
 
-    /// Time of now, by its clock.
+    /// Current time, as time since this state was made.
     pub(crate) fn now(&self) -> Nanos {
         self.epoch.elapsed().into()
     }

@@ -18,7 +18,7 @@ pub(crate) enum Checker {
 }
 
 impl Checker {
-    /// The one that a command runs, if it does.
+    /// The checker that a command starts; `None` for a command that checks no array.
     pub(super) fn of(command: &str) -> Option<Checker> {
         let named = [
             ("checkarray", Checker::Checkarray),
@@ -28,13 +28,13 @@ impl Checker {
         .into_iter()
         .find(|(word, _)| command.contains(word))
         .map(|(_, checker)| checker);
-        // Who only examines it, such as a monitor, names no action.
+        // A command that only reads `sync_action`, such as a monitor's, names no action.
         let writes = command.contains("sync_action")
             && (command.contains("check") || command.contains("repair"));
         named.or(writes.then_some(Checker::Own))
     }
 
-    /// Its name.
+    /// Name of the checker as messages have it.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Checker::Checkarray => "checkarray",

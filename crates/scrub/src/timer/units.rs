@@ -44,8 +44,8 @@ impl TimerSettings {
     /// reason it is no more likely to be killed for memory than others: it has little of it.
     ///
     /// It fails, and is seen to, when mismatches were found (1), it was refused (2), or it ended before
-    /// its end (3). That its hours are over is none of these: the command has `--scheduled`. A host without an array that
-    /// can be checked is none either: the service is skipped.
+    /// its end (3). That its hours are over is none of these: the command has `--scheduled`. A host without an array
+    /// that can be checked is none either: the service is skipped.
     pub(crate) fn service(&self) -> String {
         format!(
             "{MARK}\n\

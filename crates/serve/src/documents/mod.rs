@@ -1,5 +1,5 @@
-//! Documents of the API: one type each, from which JSON, CSV and the page derive. Keys carry their unit; `null` stands for
-//! what is not known.
+//! Documents of the API: one type each, from which JSON, CSV and the page derive. Keys carry their unit; `null` stands
+//! for what is not known.
 
 mod disk_name;
 mod line;

@@ -27,12 +27,12 @@ const LONGEST_TOKEN: usize = 256;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RequestSender {
     role: Option<Role>,
-    /// True if he has signed in, so that he can sign out.
+    /// True if the sender has signed in, and thus can sign out.
     pub(crate) signed_in: bool,
 }
 
 impl RequestSender {
-    /// True if he may set markers.
+    /// True if the sender may set markers.
     pub(crate) fn can_write(self) -> bool {
         self.role == Some(Role::Write)
     }
@@ -126,9 +126,9 @@ fn is_tried(app: &App, headers: &HeaderMap) -> bool {
 /// Reason for which a visitor is not answered.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Refusal {
-    /// He must sign in.
+    /// The sender must sign in.
     Unknown,
-    /// His token is of another role.
+    /// The sender's token only permits reading.
     ReadOnly,
 }
 

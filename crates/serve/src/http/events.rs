@@ -97,7 +97,7 @@ impl Viewer {
     }
 }
 
-/// Events from now on, the first at once. A viewer who does not keep up misses some, and none is kept for him.
+/// Events from now on, the first at once. A viewer that does not keep up misses some; none is kept for it.
 pub(crate) fn events(app: &Arc<App>) -> Result<Response, reply::Problem> {
     let viewers = &app.metrics.viewers;
     if viewers.fetch_add(1, Relaxed) >= VIEWERS {

@@ -605,7 +605,7 @@ impl Controller {
             .iter()
             .for_each(|share| self.back_off.take(*share, weight));
         if let Some(slow_s) = targets.slow_s() {
-            // While it waits nothing comes back: each look counts it anew.
+            // A probe that is outstanding has no latency yet: each poll counts the time that it has waited.
             self.back_off.take(sample.waiting_s / slow_s, 1.0);
         }
         let growth = if may_grow {
@@ -641,7 +641,7 @@ impl Controller {
         self.idle_s < IDLE_S && self.log_rate <= UNUSED.ln() + self.log_used()
     }
 
-    /// The rate is sought from below.
+    /// Raises the rate from below until the targets are first missed.
     fn search(
         &mut self,
         mut start: Start,
@@ -675,7 +675,7 @@ impl Controller {
         }
     }
 
-    /// The rate is kept where the targets are met.
+    /// Moves the rate to the highest at which the targets are met.
     fn settle(
         &mut self,
         targets: &Targets,

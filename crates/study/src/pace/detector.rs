@@ -47,7 +47,7 @@ pub struct ForegroundDetector {
     now_s: f64,
     /// Time since which the background's queue is deep.
     deep_s: f64,
-    /// Bytes beyond the own ones since the start, with the time, of the last [`LAG_S`] and the last [`LOOKS`].
+    /// Bytes beyond the own ones since the start, with the time, of the last [`LAG_S`] and the last [`POLLS`].
     excess: VecDeque<(f64, f64)>,
     sum: f64,
     /// Bytes of that excess which were returned up to now.

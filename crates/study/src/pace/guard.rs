@@ -1,9 +1,9 @@
 //! Integrators of the background's rate, one for each latency target, and the back-off after slow requests.
 //!
 //! Each integrator moves the logarithm of its rate by its own error, so that on average the error is zero: of the
-//! mean, that it is at its target; of the p99, that about 23 probes in 1,000 are above it, or 7 where it was asked for (Robbins and Monro
-//! 1951, "A stochastic approximation method"). That is slow. Slow requests are answered at once by a back-off, which
-//! is over a few seconds later, when the integrators have moved to a rate without them.
+//! mean, that it is at its target; of the p99, that about 23 probes in 1,000 are above it, or 7 where it was asked for
+//! (Robbins and Monro 1951, "A stochastic approximation method"). That is slow. Slow requests are answered at once by a
+//! back-off, which is over a few seconds later, when the integrators have moved to a rate without them.
 
 /// Logarithm by which one slow request moves its integrator, and by which each other one moves it the other way.
 const STEP: f64 = 0.2;
@@ -125,8 +125,8 @@ impl BackOff {
 mod tests {
     use super::*;
 
-    /// Logarithm of the factor by which a p99's rate changes within a second of so many looks, each with so many slow
-    /// latencies.
+    /// Logarithm of the factor by which the p99's rate changes within a second of `polls` polls, each with `latencies`
+    /// slow latencies.
     fn moved_in_a_second(polls: u32, latencies: usize) -> f64 {
         let seconds = 1.0 / f64::from(polls);
         let (mut weight, mut guard) = (LatencyWeight::default(), SlowGuard::default());
@@ -154,7 +154,7 @@ mod tests {
         let mut weight = LatencyWeight::default();
         assert_eq!(weight.take(1, 0.02), 0.5);
         assert_eq!(weight.take(2, 0.02), 0.25);
-        // Looks without one count for the next, which is whole at most.
+        // The time of polls without a latency counts for the next latency, whose weight is 1 at most.
         assert_eq!(weight.take(0, 0.01), 0.0);
         assert_eq!(weight.take(1, 0.01), 0.5);
         assert_eq!(weight.take(0, 10.0), 0.0);

@@ -29,7 +29,7 @@ impl PausedLatencies {
         }
     }
 
-    /// A cycle has ended.
+    /// Lowers the weight of earlier timed requests at the end of a cycle of work and pause.
     pub(super) fn fade(&mut self) {
         self.timed.0 *= 1.0 - FORGETS;
         self.timed.1 *= 1.0 - FORGETS;
@@ -103,7 +103,7 @@ impl Throughput {
         }
     }
 
-    /// A cycle has ended.
+    /// Ends a cycle of pause and work: takes the difference of its throughputs into the sums.
     pub(super) fn cycle(&mut self) {
         let (paused, worked, bytes) = (self.paused, self.worked, self.bytes);
         (self.paused, self.worked, self.bytes) = ((0.0, 0.0), (0.0, 0.0), 0.0);

@@ -181,7 +181,7 @@ fn own_requests_that_the_kernel_counts_earlier_are_no_foreground() {
     let block = 524_288.0;
     let mut seen = 0.0;
     for poll in 0..100 {
-        // Every other look the kernel is ahead by three blocks.
+        // At every other poll the kernel is ahead by three blocks.
         let (read, own) = if poll % 2 == 0 {
             (8.0, 5.0)
         } else {
@@ -216,7 +216,8 @@ fn a_background_that_gets_no_processor_is_not_its_own_foreground() {
     let mut seen_in = |detector: &mut ForegroundDetector, polls: u32, foreground: f64| {
         let mut seen = 0.0;
         for poll in 0..polls {
-            // Longer than a lag between two looks; of five of six the kernel is ahead, by other numbers of blocks.
+            // Polls are further apart than the lag; at five of six the kernel is ahead, each time by another number of
+            // blocks.
             let ahead = [7.0, 3.0, 0.0, 9.0, 2.0, 5.0][poll as usize % 6] * block;
             let own = 20.0 * block + behind - ahead;
             behind = ahead;
@@ -229,7 +230,7 @@ fn a_background_that_gets_no_processor_is_not_its_own_foreground() {
         seen
     };
     assert_eq!(seen_in(&mut detector, 60, 0.0), 0.0);
-    // Of a hundred pages a look beside it all but the last few looks are known.
+    // Of a hundred foreground pages a poll, all but those of the last few polls are seen.
     let seen = seen_in(&mut detector, 60, 100.0 * 4096.0);
     assert!((5000.0..=6000.0).contains(&seen), "{seen}");
 }
@@ -251,7 +252,7 @@ fn the_own_requests_in_flight_are_no_foreground_beside_one() {
         };
         behind = ahead;
         seen += detector.take(0.7, Some(counts), false).requests.unwrap();
-        // Of the page a look that is somebody else's no more is seen than there was.
+        // One page a poll is the foreground's: no more is seen than there was.
         assert!(seen <= f64::from(poll + 1), "{poll}: {seen}");
     }
     assert!(seen >= 60.0 - 2.0 * 16.0, "{seen}");

@@ -4,8 +4,9 @@ use super::{error, share};
 use crate::plateau::{self, Throughput};
 use crate::simulate::{Disk, Rng};
 
-/// Time that a watch looks back, in seconds, and probability that chance makes it see a plateau.
+/// Length of a watch's window, in slices of a second.
 const SLICES: usize = plateau::LEAST_SLICES_OFTEN;
+/// Maximum probability that a test of a window finds a plateau by chance.
 const MOST: f64 = 1e-5;
 
 /// The share of phases of `slices` on `disk` that show a plateau, with 20 in flight and requests of
@@ -131,38 +132,39 @@ fn is_seen(ops: &[f64], bytes: &[f64]) -> bool {
     plateau::assess_often(&phase).is_some()
 }
 
-/// The polls of a watch, every 5 s for so long, at a disk: how many there are, and how many see a plateau.
-fn polls(disk: Disk, seconds: usize, seed: u64) -> (usize, usize) {
+/// Tests of a watch's windows of a disk, one every 5 s for `seconds`: their number, and how many find a plateau.
+fn tests_of_windows(disk: Disk, seconds: usize, seed: u64) -> (usize, usize) {
     let tenths = disk.counts(&mut Rng::new(seed), 10 * seconds);
     let counts: Vec<f64> = tenths
         .chunks(10)
         .map(|tenths| tenths.iter().sum())
         .collect();
     let bytes: Vec<f64> = counts.iter().map(|x| x * 16384.0).collect();
-    let polls = (0..counts.len() - SLICES).step_by(5);
-    let seen = polls
+    let starts = (0..counts.len() - SLICES).step_by(5);
+    let seen = starts
         .clone()
         .filter(|from| is_seen(&counts[*from..from + SLICES], &bytes[*from..from + SLICES]));
-    (polls.len(), seen.count())
+    (starts.len(), seen.count())
 }
 
 #[test]
 fn a_disk_that_is_examined_for_an_hour_is_not_taken_for_capped() {
-    // The last one's grants beat with the seconds: a saw of half a minute, which no poll tells from a wander.
+    // The last one's grants beat with the seconds: a saw of half a minute, which no test of a window tells from a
+    // wander.
     for disk in &caps(400.0)[..5] {
-        let (all, seen) = polls(*disk, 600, 3);
+        let (all, seen) = tests_of_windows(*disk, 600, 3);
         assert!(seen as f64 >= 0.9 * all as f64, "{disk:?}: {seen} of {all}");
     }
     let hour = own(400.0).into_iter().map(|disk| (disk, 3600));
     let steady = steady(400.0).into_iter().chain(steady(3200.0));
     let steady = steady.filter(|disk| is_told_apart(*disk));
     for (disk, seconds) in hour.chain(steady.map(|disk| (disk, 900))) {
-        let (all, seen) = polls(disk, seconds, 4);
+        let (all, seen) = tests_of_windows(disk, seconds, 4);
         assert_eq!(seen, 0, "{disk:?}: of {all}");
     }
 }
 
-/// Rows of so many series of 80 seconds each: what is drawn, and how often a look sees a plateau.
+/// Prints rows of `trials` series of 80 seconds each: what is drawn, and the percentage of tests that find a plateau.
 fn print_series(trials: usize) {
     type Draw = fn(&mut Rng) -> f64;
     let normal: Draw = |rng| 4000.0 + 60.0 * rng.normal();
@@ -202,24 +204,24 @@ fn print_series(trials: usize) {
 
 #[test]
 #[ignore = "long proof: make prove"]
-fn table_of_polls() {
-    println!("% of polls of a watch that see a plateau");
+fn table_of_window_tests() {
+    println!("% of tests of a watch's windows that find a plateau");
     print_series(400_000);
     let (mut all, mut wrong) = (0, 0);
     for (rate, seconds) in [(125.0, 7200), (400.0, 7200), (3000.0, 3600), (16000.0, 900)] {
         let disks = caps(rate).into_iter().chain(own(rate));
         for disk in disks.chain(steady(rate)) {
-            let (polls, seen) = polls(disk, seconds, 5);
-            let share = 100.0 * seen as f64 / polls as f64;
-            println!("{:100} {share:7.3} of {polls}", format!("{disk:?}"));
+            let (tests, seen) = tests_of_windows(disk, seconds, 5);
+            let share = 100.0 * seen as f64 / tests as f64;
+            println!("{:100} {share:7.3} of {tests}", format!("{disk:?}"));
             if matches!(disk, Disk::Servers { .. }) && is_told_apart(disk) {
-                all += polls;
+                all += tests;
                 wrong += seen;
             }
         }
     }
     println!("of disks that are told apart: {wrong} of {all}");
-    // Looks at nearly the same seconds answer alike, so that they come in clusters.
+    // Tests of nearly the same seconds answer alike, so that errors come in clusters.
     assert!(wrong as f64 <= 10.0 * MOST * all as f64);
 }
 

@@ -47,7 +47,8 @@ impl SeriesStart {
     }
 }
 
-/// Series after its beginning: a cap, or noise of the memory `phi`, with this standard deviation as a share of the level.
+/// Series after its beginning: a cap, or noise of the memory `phi`, with this standard deviation as a share of the
+/// level.
 fn opened(
     opening: SeriesStart,
     phi: f64,

@@ -19,11 +19,11 @@
 //!   three blocks on a single cell that stands off is left out.
 //! - An entrant is dropped when two things hold. It is further behind the leader than the
 //!   [`Rule::tie`], and its own 95 % interval (Student's t) excludes that it is not behind. And the
-//!   chance that the blocks to come would bring
-//!   it ahead of the leader is below 10 in 100, shared among all comparisons and looks of the race
-//!   (Bonferroni). With `r` of `n` blocks to come, a lead of `d` standard errors becomes a lead of
-//!   `d` with a standard deviation of `sqrt(r / n)`: stochastic curtailment (Lan, Simon and Halperin
-//!   1982). So what is lost by the race is what the whole factorial would have changed, and no more.
+//!   chance that the blocks to come would bring it ahead of the leader is below 10 in 100, shared
+//!   among all comparisons and interim analyses of the race (Bonferroni). With `r` of `n` blocks to
+//!   come, a lead of `d` standard errors becomes a lead of `d` with a standard deviation of `sqrt(r / n)`: stochastic
+//!   curtailment (Lan, Simon and Halperin 1982). So what is lost by the race is what the whole factorial would have
+//!   changed, and no more.
 //! - Only blocks in which all that were still in were measured decide. The order within a block is
 //!   random, so that the pairs of an unfinished block are as fair as others: they count in the
 //!   ratios to the leader.

@@ -7,15 +7,16 @@
 
 use record::Histogram;
 
-/// Minimum number of reads for a conclusion.
+/// Minimum number of reads, recorded and replayed each, for a conclusion.
 const LEAST_READS: u64 = 200;
-/// The slow kind takes at least this many times the fast kind's latency.
+/// Minimum ratio of the slow kind's median latency to the fast kind's.
 const APART: f64 = 4.0;
-/// Smallest share of either kind.
+/// Minimum share of reads that each kind has.
 const LEAST_SHARE: f64 = 0.03;
-/// Largest share of reads around the middle between the two kinds, of the smaller kind.
+/// Maximum number of reads in the middle third between the medians (of logarithms), as a share of the smaller kind's.
 const BETWEEN: f64 = 0.25;
-/// Share of reads by which the replay's cache must answer more.
+/// Minimum by which the fast kind's share of the replay exceeds that of the recording, to which three standard errors
+/// of the difference are added.
 const WARMER: f64 = 0.1;
 
 /// Two kinds of reads.
@@ -32,7 +33,7 @@ pub struct ReadKinds {
 /// Shares of reads that a cache answered.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Warmer {
-    /// Share when they were recorded.
+    /// Share of the recorded reads that a cache answered, 0 to 1.
     pub recorded: f64,
     /// The kinds of reads of the replay.
     pub replayed: ReadKinds,

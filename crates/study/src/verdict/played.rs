@@ -1,5 +1,5 @@
-//! Verdicts on series that were recorded: those of `bench/serve-play`, whose truth is known, and PetShop's issues of five
-//! points each.
+//! Verdicts on series that were recorded: those of `bench/serve-play`, whose truth is known, and PetShop's issues of
+//! five points each.
 
 use super::*;
 

@@ -1,6 +1,6 @@
-//! A simulated service whose truth is known. A request takes processor time, which queues, and some I/Os of one disk, one
-//! after the other, which queue too. The rate follows the hour and wanders; response times of a minute scatter around
-//! what the queues give, with memory. The tests of `serve` play it too.
+//! A simulated service whose truth is known. A request takes processor time, which queues, and some I/Os of one disk,
+//! one after the other, which queue too. The rate follows the hour and wanders; response times of a minute scatter
+//! around what the queues give, with memory. The tests of `serve` play it too.
 
 use record::random::SplitMix64 as Rng;
 

@@ -1,7 +1,7 @@
 //! Lines of access logs: the common and the combined format of nginx and Apache, and any `log_format` or `LogFormat`.
 //!
-//! A request is an event of the tag `METHOD ROUTE` with the label `status=2xx`, and its response time, if the format has
-//! one. The route is the path without what differs from request to request: numbers, identifiers, the query.
+//! A request is an event of the tag `METHOD ROUTE` with the label `status=2xx`, and its response time, if the format
+//! has one. The route is the path without what differs from request to request: numbers, identifiers, the query.
 
 use jiff::civil::DateTime;
 use jiff::tz::Offset;

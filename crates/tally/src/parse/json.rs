@@ -1,8 +1,8 @@
 //! JSON lines: `{"tag":"login","n":1,"ms":12.5,"gauge":3,"ts":1763600000,"labels":{"host":"a"}}`, or an array of such
 //! objects on one line. Other keys are ignored.
 //!
-//! Plain lines (no escapes, no labels, no nested values) are read here, for speed; serde reads all others, and says what
-//! is JSON.
+//! Plain lines (no escapes, no labels, no nested values) are read here, for speed; serde reads all others, and says
+//! what is JSON.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -1,8 +1,8 @@
 //! Pipeline from one source to all stores: sums events, flushes them, and acknowledges what every store has committed.
 //!
-//! Each source has a pipeline of its own, of two threads. One polls the source and sums; the other writes a sealed batch
-//! to each store, while the next one is summed. A slow store makes batches larger, up to the bound on memory; then the
-//! source is not polled until the writer is done.
+//! Each source has a pipeline of its own, of two threads. One polls the source and sums; the other writes a sealed
+//! batch to each store, while the next one is summed. A slow store makes batches larger, up to the bound on memory;
+//! then the source is not polled until the writer is done.
 
 mod dead_letters;
 pub mod meter;

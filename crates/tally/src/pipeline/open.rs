@@ -47,7 +47,8 @@ pub(crate) fn open_when_it_answers(
     }
 }
 
-/// Lanes of a source to the stores of a plan, and their writer. Each store is opened twice: to write, and to look up identities.
+/// Lanes of a source to the stores of a plan, and their writer. Each store is opened twice: to write, and to look up
+/// identities.
 pub(super) fn open_stores(
     plan: &SumTargets,
     shared: &SharedState,

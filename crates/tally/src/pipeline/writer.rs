@@ -12,9 +12,9 @@ use crate::store::{AppliedBatch, Batch, Store, StoreError, StoreLimits};
 
 /// Interval between two polls of what is to be rolled up or removed.
 const MAINTENANCE: Duration = Duration::from_secs(10);
-/// Time after which it is added to the running time of the stores.
+/// Minimum time that is added to the running time of the stores at once.
 const STEP: Duration = Duration::from_secs(60);
-/// The most that is added at once: of the time for which a store was down, it has no more.
+/// Maximum time that is added at once: the rest of a time for which a store was down does not count as running.
 const LONGEST_STEP: Duration = Duration::from_secs(120);
 
 /// End of a batch.
@@ -27,7 +27,7 @@ pub(super) enum Outcome {
     GivenUp(String),
 }
 
-/// The thread.
+/// Handle of the thread that writes batches.
 pub(super) struct Writer {
     batches: Option<SyncSender<Vec<Batch>>>,
     outcomes: Receiver<Outcome>,

@@ -1,6 +1,7 @@
 //! blkparse's default output: `device cpu sequence seconds pid action rwbs`, then by action `sector + sectors
-//! [process]`, or `[error]` of a completion (blkparse(1)). `(time)` may come before the brackets (`-t`). Flushes have no
-//! `sector + sectors`, completions without data no `+ sectors`; commands to the driver have `bytes (payload)` or less.
+//! [process]`, or `[error]` of a completion (blkparse(1)). `(time)` may come before the brackets (`-t`). Flushes have
+//! no `sector + sectors`, completions without data no `+ sectors`; commands to the driver have `bytes (payload)` or
+//! less.
 
 use record::{Bytes, Nanos};
 

@@ -1,6 +1,6 @@
-//! hfplayer's lines with commas (umn-cris/hfplayer): the heading, which begins with `#`, names the columns, of which files
-//! have different ones. Operations are `RD` and `WR`, or `RD_IN` and `WR_IN` in what a controller dumped, where `_OUT`
-//! are the completions of these.
+//! hfplayer's lines with commas (umn-cris/hfplayer): the heading, which begins with `#`, names the columns, of which
+//! files have different ones. Operations are `RD` and `WR`, or `RD_IN` and `WR_IN` in what a controller dumped, where
+//! `_OUT` are the completions of these.
 
 use record::{Bytes, Nanos};
 

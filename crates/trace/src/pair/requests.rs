@@ -92,8 +92,8 @@ impl Requests {
         Some(&self.list.get(self.at(number)?)?.io)
     }
 
-    /// The request that an event ends, and whether there are several of which it can be. Of several it is the one of this
-    /// length, and among these the first, as most devices keep that order.
+    /// The request that an event ends, and whether there are several of which it can be. Of several it is the one of
+    /// this length, and among these the first, as most devices keep that order.
     ///
     /// The last part of a request ends where the whole does, however many parts there are, and whether all of them are
     /// told of or only the last.

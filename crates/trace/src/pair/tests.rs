@@ -93,8 +93,8 @@ fn completions_of_parts_add_up() {
     assert_eq!(ambiguous, 0);
 }
 
-/// md, and dm before Linux 6.0: each part of a bio has an event of its own (bio_split), and they come in any order. That of
-/// the bio itself, which is the last part by then, comes last.
+/// md, and dm before Linux 6.0: each part of a bio has an event of its own (bio_split), and they come in any order.
+/// That of the bio itself, which is the last part by then, comes last.
 #[test]
 fn a_bio_that_was_split_ends_with_its_last_part() {
     let (ios, ambiguous) = paired(&[
@@ -113,8 +113,8 @@ fn a_bio_that_was_split_ends_with_its_last_part() {
     assert_eq!((failed, ambiguous), (vec![false, true, false], 0));
 }
 
-/// dm since Linux 6.0 cuts off what it has sent (bio_trim), and only the rest has an event. A RAM disk has come to the end of
-/// a bio when that completes.
+/// dm since Linux 6.0 cuts off what it has sent (bio_trim), and only the rest has an event. A RAM disk has come to the
+/// end of a bio when that completes.
 #[test]
 fn a_bio_that_was_trimmed_ends_with_what_is_left_of_it() {
     let (ios, ambiguous) = paired(&[

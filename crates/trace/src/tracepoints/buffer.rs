@@ -46,8 +46,8 @@ pub(crate) struct BufferBounds {
 }
 
 impl BufferBounds {
-    /// The bounds of a machine. The kernel has `possible` buffers, and gives memory to those of processors that are online
-    /// (`trace_rb_cpu_prepare`).
+    /// The bounds of a machine. The kernel has `possible` buffers, and gives memory to those of processors that are
+    /// online (`trace_rb_cpu_prepare`).
     pub(super) fn of(root: &Root, possible: usize) -> BufferBounds {
         let total = memory(root).unwrap_or_default();
         let available = available_memory(root).unwrap_or_default();
@@ -65,8 +65,8 @@ impl BufferBounds {
         BufferBounds { least, most }
     }
 
-    /// The option of a recording with larger buffers than a size that did not do at this rate; `None` where the memory has
-    /// no room for them.
+    /// The option of a recording with larger buffers than a size that did not do at this rate; `None` where the memory
+    /// has no room for them.
     pub(crate) fn larger(self, rate: f64, too_small: Bytes) -> Option<String> {
         let wanted = size_for(rate).0.max(too_small.0.saturating_mul(2));
         let size = Bytes(wanted.min(self.most.0) / Bytes::MIB.0 * Bytes::MIB.0);

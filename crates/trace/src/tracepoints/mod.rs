@@ -216,7 +216,8 @@ impl Tracepoints {
     }
 }
 
-/// Events that tell of a device's I/O: those without hardware queues, such as md and dm, take bios and have no requests.
+/// Events that tell of a device's I/O: those without hardware queues, such as md and dm, take bios and have no
+/// requests.
 pub(crate) fn traced(root: &Root, device: &Device) -> IoLayer {
     let queues = root.sys.join("class/block").join(device.sysfs_name());
     match queues.join("mq").exists() {

@@ -1,4 +1,4 @@
-//! Hosts of the past.
+//! Hosts of earlier runs: zone, instance type and figure, and whether a race kept them.
 
 use crate::race::{Decision, RankedHost};
 use crate::store::HostRun;
@@ -6,7 +6,7 @@ use crate::store::HostRun;
 /// Decision about a host that was kept.
 pub(super) const KEEP: &str = "keep";
 
-/// A host of the past.
+/// Host of an earlier run.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct PastHost {
     /// Zone of the host.
@@ -20,7 +20,8 @@ pub(crate) struct PastHost {
 }
 
 impl PastHost {
-    /// A host as it came out of a race, by its figure as the race takes it, of which more is better.
+    /// Makes a host of a race from its rank: its figure is the race's, of which more is better, and whether it was kept
+    /// is not known yet.
     pub(super) fn of_race(host: &HostRun, ranked: &RankedHost) -> PastHost {
         PastHost {
             zone: host.zone.clone(),

@@ -13,12 +13,13 @@ use crate::watch::rule::{Rule, RuleInput, Sighting};
 
 const WINDOW_S: f64 = 30.0;
 const LEAST_POINTS: usize = 10;
-/// Smaller requests than this are small, in bytes.
+/// Mean size below which requests are called small, in bytes.
 const SMALL: f64 = 6144.0;
-/// Fewer a second are no load.
+/// Minimum rate of requests, in requests a second.
 const MANY: f64 = 100.0;
-/// Share of the time for which the disk must be busy, with something in flight.
+/// Minimum share of the time for which the disk is busy.
 const BUSY: f64 = 0.9;
+/// Minimum mean number of requests in flight.
 const IN_FLIGHT: f64 = 0.9;
 
 const ADVICE: &str = "Larger requests move more data with the same IOPS: check read-ahead, the page or record \

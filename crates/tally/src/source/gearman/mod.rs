@@ -1,8 +1,8 @@
 //! A worker of gearmand: many jobs are grabbed on one connection, and completed when their events are in every store.
 //!
-//! A job that is not completed is given to another worker when the connection ends. So it is never failed: gearmand does
-//! not retry what failed. Its identity is its unique id, its handle and gearmand's process: producers use unique ids
-//! again, and handles begin anew with each gearmand.
+//! A job that is not completed is given to another worker when the connection ends. So it is never failed: gearmand
+//! does not retry what failed. Its identity is its unique id, its handle and gearmand's process: producers use unique
+//! ids again, and handles begin anew with each gearmand.
 
 pub(crate) mod protocol;
 

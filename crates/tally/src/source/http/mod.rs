@@ -1,7 +1,7 @@
 //! `POST /events` over HTTP, answered when the events are committed.
 //!
-//! A client gives each request an `Idempotency-Key`, and sends the same request again under the same key until it has an
-//! answer of 200.
+//! A client gives each request an `Idempotency-Key`, and sends the same request again under the same key until it has
+//! an answer of 200.
 
 mod request;
 

@@ -1,9 +1,9 @@
 //! The store in ClickHouse.
 //!
-//! ClickHouse has no transaction over several tables, and cannot keep identities and sums together. So a batch goes to an
-//! outbox first: a store of SQLite, which has the identities and positions too, and where the batch is durable. From there
-//! its rows go to ClickHouse, table by table, in numbered inserts. One that is sent again after an answer that was lost
-//! has the same number, by which ClickHouse leaves it out (`insert_deduplication_token`).
+//! ClickHouse has no transaction over several tables, and cannot keep identities and sums together. So a batch goes to
+//! an outbox first: a store of SQLite, which has the identities and positions too, and where the batch is durable. From
+//! there its rows go to ClickHouse, table by table, in numbered inserts. One that is sent again after an answer that
+//! was lost has the same number, by which ClickHouse leaves it out (`insert_deduplication_token`).
 //!
 //! Each level is written at once, and merged by `AggregatingMergeTree`: nothing is rolled up later.
 

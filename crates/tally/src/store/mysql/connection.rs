@@ -10,7 +10,8 @@ use crate::store::{Entry, Result, Settings, StoreError};
 /// Immediate tries of a transaction that lost a deadlock.
 const DEADLOCKS: u32 = 5;
 
-/// Errors after which the server undid the transaction, and it may be tried again: a deadlock, a lock that took too long.
+/// Errors after which the server undid the transaction, and it may be tried again: a deadlock, a lock that took too
+/// long.
 const LOCKS: [u16; 2] = [1213, 1205];
 /// Errors that no retry mends: access denied, no such database, no privilege.
 const REFUSALS: [u16; 6] = [1044, 1045, 1049, 1142, 1143, 1698];

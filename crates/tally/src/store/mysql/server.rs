@@ -16,8 +16,8 @@ const CONNECT: Duration = Duration::from_secs(10);
 const ANSWER: Duration = Duration::from_secs(120);
 const PORT: u16 = 3306;
 
-/// A database of a server: `mysql://[USER@]HOST[:PORT]/DATABASE[?defaults-file=FILE][&socket=PATH][&ssl-ca=FILE]`. What is
-/// left out is taken from `[client]` of `~/.my.cnf` or of the file.
+/// A database of a server: `mysql://[USER@]HOST[:PORT]/DATABASE[?defaults-file=FILE][&socket=PATH][&ssl-ca=FILE]`. What
+/// is left out is taken from `[client]` of `~/.my.cnf` or of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MysqlAddress {
     user: Option<String>,

@@ -27,8 +27,8 @@ impl<C: Sql> SqlArchive<C> {
 
     /// Reads a table for some tags, under conditions that a statement may have.
     ///
-    /// The tables are in the order of time, for the writers. One look-up for each period and tag is cheaper than the rows
-    /// of all tags, unless there are few tags.
+    /// The tables are in the order of time, for the writers. One look-up for each period and tag is cheaper than the
+    /// rows of all tags, unless there are few tags.
     fn read<T>(
         &mut self,
         (table, level): (&str, RollUpLevel),

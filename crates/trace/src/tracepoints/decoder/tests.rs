@@ -179,7 +179,8 @@ fn a_commit_behind_a_flush_on_a_device_with_fua_is_a_flush_and_a_write_with_fua(
     }
 }
 
-/// The same without FUA: a flush before, the write, and a flush behind it, after which the write is completed once more.
+/// The same without FUA: a flush before, the write, and a flush behind it, after which the write is completed once
+/// more.
 #[test]
 fn a_commit_on_a_device_without_fua_is_a_write_between_two_flushes() {
     let events = [

@@ -20,7 +20,8 @@ use serde::Deserialize;
 
 use crate::tls::{TlsOptions, certificates, server_config};
 
-/// Suites of Go's (crypto/tls, `CipherSuites` and `InsecureCipherSuites`) that a list may name and that are not offered.
+/// Suites of Go's (crypto/tls, `CipherSuites` and `InsecureCipherSuites`) that a list may name and that are not
+/// offered.
 const NOT_OFFERED: [&str; 8] = [
     "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA",
     "TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA",
