@@ -346,7 +346,7 @@ fn p99(phase: &Phase) -> u64 {
 }
 
 impl CurveAnswer {
-    /// The target.
+    /// Target of the p99 latency.
     pub(crate) fn target(&self) -> Nanos {
         Nanos(self.p99_target_ns)
     }

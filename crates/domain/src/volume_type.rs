@@ -11,7 +11,7 @@ use record::{Bytes, Nanos};
 
 use crate::price::{self, Price};
 
-/// A volume type.
+/// A type of cloud volumes: its limits and its price.
 #[derive(Debug, PartialEq)]
 pub struct VolumeType {
     /// Its name with the provider, in lower case.
@@ -32,7 +32,7 @@ pub struct VolumeType {
     pub sizes: (Bytes, Bytes),
     /// IOPS and throughput that can be bought; `None` where the size decides.
     pub provision: Option<Provision>,
-    /// Its price.
+    /// Price of the type in one region.
     pub price: Price,
 }
 

@@ -71,7 +71,7 @@ impl Pacer {
         }
     }
 
-    /// The controller.
+    /// Controller that decides the rate.
     pub fn controller(&self) -> &Controller {
         &self.controller
     }

@@ -54,7 +54,7 @@ impl Arrival {
     }
 }
 
-/// A completion.
+/// Completion of an I/O: its time, number and thread, and whether it is a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Completion {
     at: u64,

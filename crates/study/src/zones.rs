@@ -64,7 +64,7 @@ pub fn ends(rates: &[f64]) -> Option<DiskEnds> {
 /// A rate, with its interval where there is one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rate {
-    /// The mean.
+    /// Mean rate.
     pub mean: f64,
     /// 95 % interval of the rate.
     pub interval: Option<Interval>,

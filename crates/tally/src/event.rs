@@ -31,7 +31,7 @@ pub struct ParsedEvent<'a> {
     pub count: f64,
     /// Its time; `None` for now.
     pub at: Option<Seconds>,
-    /// Its figure.
+    /// Figure of the event.
     pub figure: EventFigure,
 }
 

@@ -22,7 +22,7 @@ pub enum Align {
     Right,
 }
 
-/// A column.
+/// Title, alignment and rank of a column of a table.
 #[derive(Clone, Copy, Debug)]
 pub struct Column<'a> {
     /// Title above it.

@@ -31,7 +31,7 @@ use ui::exit::sentence;
 
 /// Work on a volume.
 pub(crate) struct Task {
-    /// The volume.
+    /// Volume to be warmed.
     pub volume: Volume,
     /// Space to be read.
     pub wanted: WantedSpace,

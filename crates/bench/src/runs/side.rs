@@ -15,7 +15,7 @@ pub(super) struct Side {
     pub(super) phases: Vec<SidePhase>,
 }
 
-/// A phase.
+/// A phase of one side of a comparison.
 pub(super) struct SidePhase {
     pub(super) name: String,
     /// Work of the phase, to tell whether another phase did the same.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-/// Content of a disk.
+/// Source of a disk's content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DiskContent {
     /// An NBD server.

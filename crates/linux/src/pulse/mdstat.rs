@@ -36,15 +36,15 @@ pub struct ArrayLine {
     pub level: Option<MdLevel>,
     /// Its members, in the kernel's order.
     pub members: Vec<MemberWord>,
-    /// Its size.
+    /// Size of the array; `None` where the line has none.
     pub size: Option<Bytes>,
     /// Number of members that it should have, and number of those that work.
     pub wanted_and_working: Option<(u32, u32)>,
     /// Action under way, or waiting.
     pub action: Option<SyncAction>,
-    /// Its position.
+    /// Position of the action; `None` where none is under way.
     pub position: Option<Progress>,
-    /// Its speed.
+    /// Speed of the action; `None` where none is under way.
     pub speed: Option<BytesPerSecond>,
 }
 

@@ -40,7 +40,7 @@ pub enum Limit {
 /// Time that the work takes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Forecast {
-    /// Seconds.
+    /// Expected time, in seconds.
     pub seconds: f64,
     /// Time if as little is cold as the bounds of the cold share allow.
     pub low: f64,
