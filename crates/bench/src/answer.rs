@@ -105,7 +105,7 @@ pub struct ZonesAnswer {
     pub ends: Option<EndsFigures>,
 }
 
-/// A zone.
+/// A zone of the target: what its first and second read gave.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Zone {
