@@ -22,7 +22,7 @@ const SURELY: f64 = 1.5;
 pub struct DiskEnds {
     /// The geometric mean of the rates of the first eighth of the zones.
     pub first: f64,
-    /// The same of the last eighth.
+    /// The geometric mean of the rates of the last eighth of the zones.
     pub last: f64,
     /// The last over the first, with its 99 % interval.
     pub ratio: RatioInterval,

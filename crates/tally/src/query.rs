@@ -32,7 +32,7 @@ use crate::sums::Values;
 pub struct Series {
     /// Tag of the series.
     pub tag: String,
-    /// Its labels, by name.
+    /// Labels of the series, by name.
     pub labels: BTreeMap<String, String>,
 }
 

@@ -43,7 +43,7 @@ impl<'a> Column<'a> {
         }
     }
 
-    /// The same with another rank.
+    /// The column with this rank.
     pub const fn ranked(self, rank: u8) -> Column<'a> {
         Column { rank, ..self }
     }

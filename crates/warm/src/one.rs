@@ -79,7 +79,7 @@ pub(crate) struct WarmResult {
     pub device: String,
     /// Key of the volume in the ledger.
     pub key: String,
-    /// Its size at the start.
+    /// Size of the volume at the start.
     pub size: Bytes,
     /// Bytes fetched at once.
     pub block: Bytes,

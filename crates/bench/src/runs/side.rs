@@ -20,7 +20,7 @@ pub(super) struct SidePhase {
     pub(super) name: String,
     /// Work of the phase, to tell whether another phase did the same.
     pub(super) work: Work,
-    /// The same as a sentence's part.
+    /// Work of the phase, as a part of a sentence.
     pub(super) described: String,
     pub(super) flows: Vec<SideFlow>,
 }

@@ -160,7 +160,7 @@ pub enum LogError {
         line: u64,
         /// The host that was named first.
         first: String,
-        /// The other one.
+        /// Name of the other host.
         other: String,
     },
     /// The log is an answer of Prometheus without usable counters of one host's disks.

@@ -15,7 +15,7 @@ pub enum RequestKind {
     Flush,
 }
 
-/// One request of a client.
+/// A request of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
     /// Operation of the request.

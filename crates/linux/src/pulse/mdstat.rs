@@ -32,9 +32,9 @@ pub struct ArrayLine {
     /// True if it is assembled and of no more use: a member is gone of a level that has no copy of it (Linux
     /// 6.0).
     pub broken: bool,
-    /// Its level, such as `raid10`.
+    /// RAID level of the array, such as `raid10`.
     pub level: Option<MdLevel>,
-    /// Its members, in the kernel's order.
+    /// Members of the array, in the kernel's order.
     pub members: Vec<MemberWord>,
     /// Size of the array; `None` where the line has none.
     pub size: Option<Bytes>,

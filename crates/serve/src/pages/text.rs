@@ -145,7 +145,7 @@ impl Ratio {
         known(self.mean, factor)
     }
 
-    /// Its interval as text.
+    /// Interval of the ratio as text.
     pub(super) fn interval(&self) -> String {
         match self.low.0.is_finite() && self.high.0.is_finite() {
             true => format!("{} to {}", factor(self.low.0), factor(self.high.0)),

@@ -31,7 +31,7 @@ pub(crate) struct HostSeries {
     pub(crate) cpu_busy: SlotFigures,
     /// Share of the time in which a task waited for I/O.
     pub(crate) io_pressure: SlotFigures,
-    /// Its disks by name.
+    /// Disks of the host, by name.
     pub(crate) disks: BTreeMap<String, DiskSeries>,
 }
 
