@@ -109,7 +109,7 @@ pub(crate) struct SavedFs {
 pub(crate) struct SavedLine {
     /// The file, where links lead to.
     pub file: PathBuf,
-    /// The line.
+    /// Text of the line.
     pub line: String,
     /// True if the file was there before.
     pub existed: bool,

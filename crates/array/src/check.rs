@@ -32,7 +32,7 @@ const LONGEST_NAME: usize = 32;
 
 /// An array that may be built.
 pub(crate) struct CheckedPlan {
-    /// The plan.
+    /// Plan that was checked.
     pub plan: ArrayPlan,
     /// The members, as they were checked, and after them the hot spares.
     pub members: Vec<CheckedMember>,

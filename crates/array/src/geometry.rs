@@ -23,7 +23,7 @@ const MOST_READ_AHEAD: Bytes = Bytes::mib(8);
 /// An array's shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
-    /// The level.
+    /// RAID level of the array.
     pub level: Level,
     /// Number of members.
     pub members: u64,

@@ -12,7 +12,7 @@ use super::building::BuildStage;
 use super::journal::Journal;
 use super::programs::Programs;
 
-/// A host.
+/// The host on which an array is built: its files, its programs, and how commands are shown.
 pub struct ArrayHost<'a> {
     /// The kernel's files.
     pub root: Root,

@@ -35,7 +35,7 @@ pub enum UndoResult {
 pub struct FailedBuild {
     /// The step that failed.
     step: String,
-    /// The error.
+    /// Error with which that step failed.
     error: anyhow::Error,
     /// Results of undoing, in order.
     undone: Vec<UndoResult>,

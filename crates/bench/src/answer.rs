@@ -105,7 +105,7 @@ pub struct ZonesAnswer {
     pub ends: Option<EndsFigures>,
 }
 
-/// A zone.
+/// A zone of the target: what its first and second read gave.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Zone {
@@ -346,7 +346,7 @@ fn p99(phase: &Phase) -> u64 {
 }
 
 impl CurveAnswer {
-    /// The target.
+    /// Target of the p99 latency.
     pub(crate) fn target(&self) -> Nanos {
         Nanos(self.p99_target_ns)
     }

@@ -3,7 +3,7 @@
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use formats::Format;
 
-/// The format of an answer.
+/// Format in which the result of a run is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AnswerFormat {
     /// A table with a row for each kind of request of each phase.

@@ -11,7 +11,7 @@ use ui::relative;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Estimate {
-    /// The mean.
+    /// Mean, in the figure's unit.
     pub mean: f64,
     /// The lower bound.
     pub low: Option<f64>,

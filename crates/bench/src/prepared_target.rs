@@ -136,7 +136,7 @@ impl PreparedTarget {
         }
     }
 
-    /// The target.
+    /// The target that was prepared.
     pub fn target(&self) -> &Target {
         &self.prepared.target
     }

@@ -256,7 +256,7 @@ struct DeviceDocument<'a> {
     number: String,
     /// Kind in words, such as `disk`, `partition`, `raid10 array` or `LVM volume`.
     kind: &'a str,
-    /// Size.
+    /// Size of the device, in bytes.
     size_bytes: Bytes,
     /// Model; `null` where the kernel shows none.
     model: Option<&'a str>,

@@ -27,7 +27,7 @@ pub struct DiskIdentity {
     pub number: String,
     /// The name that is unique in the world, or the serial number.
     pub identity: Option<String>,
-    /// Its size in bytes.
+    /// Size of the disk, in bytes.
     pub size_bytes: u64,
 }
 

@@ -11,7 +11,7 @@ pub struct Price {
     pub as_of: &'static str,
     /// Page from which the price was read.
     pub source: &'static str,
-    /// A GiB for a month.
+    /// Price of a GiB for a month.
     pub gib_month: f64,
     /// IOPS that are in the price.
     pub iops_free: f64,

@@ -11,7 +11,7 @@ pub enum ReadyBy {
     Clock(civil::Time),
     /// A time of a day, in the time zone of this host.
     Day(civil::DateTime),
-    /// A moment.
+    /// A moment, which was written with its offset from UTC.
     Moment(Timestamp),
 }
 

@@ -23,9 +23,9 @@ impl FromStr for Size {
 /// Sizes that files are drawn from, written as one size or as two: `1k-64k`. They may be empty.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FileSizes {
-    /// The smallest.
+    /// Size of the smallest file.
     pub smallest: Bytes,
-    /// The largest.
+    /// Size of the largest file.
     pub largest: Bytes,
 }
 
@@ -181,7 +181,7 @@ pub struct WorkloadText {
     pub read: Option<f64>,
     /// Size of a request.
     pub block: Option<Bytes>,
-    /// Threads.
+    /// Number of threads.
     pub threads: Option<u32>,
     /// Requests in flight for each thread.
     pub depth: Option<u32>,

@@ -11,7 +11,7 @@ use record::{Bytes, Nanos};
 
 use crate::price::{self, Price};
 
-/// A volume type.
+/// A type of cloud volumes: its limits and its price.
 #[derive(Debug, PartialEq)]
 pub struct VolumeType {
     /// Its name with the provider, in lower case.
@@ -32,7 +32,7 @@ pub struct VolumeType {
     pub sizes: (Bytes, Bytes),
     /// IOPS and throughput that can be bought; `None` where the size decides.
     pub provision: Option<Provision>,
-    /// Its price.
+    /// Price of the type in one region.
     pub price: Price,
 }
 
@@ -63,7 +63,7 @@ pub struct BaselineIops {
 /// Baseline throughput, in bytes a second.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum BaselineThroughput {
-    /// The same for every volume.
+    /// Throughput that is the same for volumes of every size.
     Constant(Bytes),
     /// Two figures: one up to a size, another above it.
     BySize {
@@ -116,7 +116,7 @@ pub struct VolumeCaps {
     pub iops: f64,
     /// Sustained bytes a second.
     pub throughput: Bytes,
-    /// Its burst, if it has one.
+    /// Burst of IOPS; `None` for a type without.
     pub burst: Option<IopsBurst>,
     /// Bytes a second while the credits of its throughput last, if it has some.
     pub throughput_burst: Option<Bytes>,

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use jiff::civil::{Date, DateTime, Time};
 use jiff::{SignedDuration, Timestamp, ToSpan as _, Zoned};
 
-/// The length of `2026-11-20`.
+/// Number of characters of a date, such as `2026-11-20`.
 const DATE_LENGTH: usize = 10;
 
 /// A moment, and for how long it lasts where it was written as a whole day.
@@ -13,7 +13,7 @@ const DATE_LENGTH: usize = 10;
 pub struct MomentOrDay {
     /// The moment, or the beginning of the day.
     pub at: Timestamp,
-    /// The end of the day.
+    /// End of the day; `None` where a moment was written.
     pub day_ends: Option<Timestamp>,
 }
 

@@ -43,7 +43,7 @@ pub trait Task: Send {
     fn step(&mut self, timer: &mut Timer<'_>) -> Result<bool, EngineError>;
 }
 
-/// Start of a call.
+/// Time at which a call started, in ticks of the timer's clock.
 #[derive(Clone, Copy)]
 pub struct CallStart(u64);
 

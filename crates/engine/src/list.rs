@@ -127,7 +127,7 @@ impl Request {
     }
 }
 
-/// Error of a request.
+/// Reason for which a request of a list failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
     /// The kernel's error number.
@@ -152,16 +152,16 @@ impl RequestError {
     }
 }
 
-/// A completed request.
+/// A request of a list that has completed, with its times and result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CompletedRequest {
-    /// The request.
+    /// The request as it was given.
     pub request: Request,
     /// Time of issue, since the start of the list.
     pub began: Nanos,
     /// Time from issue until the completion was seen.
     pub latency: Nanos,
-    /// Result.
+    /// Success, or the error of the request.
     pub result: Result<(), RequestError>,
 }
 

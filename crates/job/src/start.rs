@@ -34,7 +34,7 @@ pub enum Previous<'a, W> {
 
 /// A job that can continue.
 pub struct Started<W> {
-    /// Its state.
+    /// State from which the job continues.
     pub checkpoint: W,
     /// The writer of later states.
     pub writer: CheckpointWriter<W>,

@@ -12,7 +12,7 @@ const POLL: Duration = Duration::from_millis(200);
 /// The reason to end a job before its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StopCause {
-    /// A signal.
+    /// A signal asked for the end.
     Signal,
     /// The time that it was given is over.
     Deadline,

@@ -75,7 +75,7 @@ impl JobStore {
         Ok(JobStore::new(ledger, identity))
     }
 
-    /// The ledger.
+    /// Ledger in which the job is kept.
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
     }

@@ -38,7 +38,7 @@ pub enum StoredRun {
     Imported(Box<ImportedRun>),
 }
 
-/// A stored document.
+/// A document of JSON as the ledger stores it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StoredDocument {
     /// The form of the JSON.

@@ -285,7 +285,7 @@ pub enum Error {
     AlreadyRecording {
         /// The ledger.
         path: PathBuf,
-        /// The host.
+        /// Host that is recorded.
         host: String,
         /// The process that records.
         pid: u32,

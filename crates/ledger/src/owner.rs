@@ -20,7 +20,7 @@ pub struct Owner {
     pub started: u64,
 }
 
-/// Liveness of an owner.
+/// Whether the process that owns something still runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum OwnerLiveness {
     /// The owner is at work.

@@ -17,7 +17,7 @@ use crate::{Error, Result};
 const PROBES: u32 = 4;
 const PROBE_INTERVAL: Duration = Duration::from_millis(50);
 
-/// State of a file.
+/// State of a file that may be a ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FileState {
     /// An empty file: nothing has been written to it.

@@ -33,7 +33,7 @@ pub struct Filter {
 pub struct RunSummary {
     /// Name of the run.
     pub id: RunId,
-    /// Start.
+    /// Time at which the run started.
     pub started: Timestamp,
     /// The host that it ran on.
     pub host: String,
@@ -68,7 +68,7 @@ struct RunColumns<'a> {
     reported: Option<&'a Summary>,
 }
 
-/// Conclusion of a run.
+/// What was concluded of a run: verdict and findings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunConclusion {
     /// Verdict of the findings together.

@@ -32,7 +32,7 @@ impl Header {
         Header::read_in(&moment)
     }
 
-    /// The same within a transaction.
+    /// Reads the header within a transaction.
     fn read_in(connection: &Connection) -> rusqlite::Result<Header> {
         let number = |sql| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
         // Both are 32 bits in the file, and SQLite shows them with a sign. Nothing sets a negative

@@ -33,7 +33,7 @@ pub struct DiskStats {
     pub writes: u64,
     /// Writes merged with others.
     pub writes_merged: u64,
-    /// Sectors written.
+    /// Sectors of 512 bytes that were written.
     pub sectors_written: u64,
     /// Milliseconds that writes took; 32 bits.
     pub write_ms: u64,
@@ -47,7 +47,7 @@ pub struct DiskStats {
     pub discards: u64,
     /// Discards merged with others.
     pub discards_merged: u64,
-    /// Sectors discarded.
+    /// Sectors of 512 bytes that were discarded.
     pub sectors_discarded: u64,
     /// Milliseconds that discards took; 32 bits.
     pub discard_ms: u64,

@@ -86,7 +86,7 @@ fn message(stderr: &str) -> String {
     }
 }
 
-/// Output of a program.
+/// Exit status and output of a program that has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramOutput {
     /// Exit status.

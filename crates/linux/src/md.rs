@@ -16,18 +16,18 @@ use crate::root::{self, Result, Root, attribute, number};
 /// Sizes and positions in sysfs are in sectors of this many bytes.
 const SECTOR: u64 = 512;
 
-/// An array.
+/// An array of md, as sysfs shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Array {
     /// The kernel's name, such as `md127`.
     pub name: String,
-    /// Its number.
+    /// Major and minor number of the array.
     pub number: DeviceNumber,
     /// The names below `/dev/md`, such as `data`, that lead to it.
     pub names: Vec<String>,
     /// Its level; `None` while it is not assembled.
     pub level: Option<MdLevel>,
-    /// Its size.
+    /// Size of the array.
     pub size: Bytes,
     /// `clean`, `active`, `inactive`, `read-auto`, …
     pub state: Option<String>,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::root::{self, Error, Result, Root, shown, unescape};
 use record::sample::DeviceNumber;
 
-/// A mount.
+/// A mounted file system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mount {
     /// Number of the mount, unique among the present ones.

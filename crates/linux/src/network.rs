@@ -5,9 +5,9 @@ use crate::pulse::Interface;
 /// Bytes that went through the network interfaces since they came up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
-    /// Received.
+    /// Bytes received.
     pub received: u64,
-    /// Sent.
+    /// Bytes sent.
     pub sent: u64,
 }
 

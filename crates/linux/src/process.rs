@@ -11,7 +11,7 @@ use crate::root::{self, Error, Result, Root, attribute, shown};
 /// A process, as nothing else is called during one boot and in one PID namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Process {
-    /// Its id.
+    /// Process id.
     pub pid: u32,
     /// Start, in clock ticks after the boot (proc_pid_stat(5), field 22).
     pub started: u64,

@@ -16,7 +16,7 @@ use crate::block::DeviceNumber;
 /// The space of a file system on the device that it is mounted from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpaceMap {
-    /// The device.
+    /// Device that the file system lies on.
     pub device: DeviceNumber,
     /// The bytes of the device that are not free: data, metadata, the log, and what the kernel says
     /// nothing of.

@@ -12,7 +12,7 @@ use crate::root::{self, Error, Result, Root, shown, unescape};
 pub enum SwapKind {
     /// A whole disk, partition, LVM volume or zram device.
     Device,
-    /// A file.
+    /// A regular file.
     File,
 }
 

@@ -62,7 +62,7 @@ pub enum VolumeError {
     /// No disk has the volume's id.
     #[error("{id} is not attached to this host, {}", listed(attached))]
     NotAttached {
-        /// The id.
+        /// Id of the volume that was named.
         id: VolumeId,
         /// The volumes that are, with their nodes.
         attached: Vec<(VolumeId, String)>,
@@ -70,7 +70,7 @@ pub enum VolumeError {
     /// Several disks have it.
     #[error("{} have the serial number of {id}; name one of them by its path", nodes.join(" and "))]
     Several {
-        /// The id.
+        /// Id of the volume that was named.
         id: VolumeId,
         /// Their nodes.
         nodes: Vec<String>,
@@ -78,7 +78,7 @@ pub enum VolumeError {
     /// The disk has no such partition.
     #[error("{node}, which is {id}, has no partition {partition}")]
     NoPartition {
-        /// The id.
+        /// Id of the volume that was named.
         id: VolumeId,
         /// The disk's node.
         node: String,
@@ -88,7 +88,7 @@ pub enum VolumeError {
     /// The disks are unknown.
     #[error("the disk of {id} cannot be looked up: {why}")]
     Unknown {
-        /// The id.
+        /// Id of the volume that was named.
         id: VolumeId,
         /// The error of the kernel's list.
         why: String,

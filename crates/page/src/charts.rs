@@ -27,7 +27,7 @@ pub struct Figure {
 
 /// A chart and what is written around it.
 pub struct Chart {
-    /// Title.
+    /// Title above the chart.
     pub title: String,
     /// Text below the title.
     pub caption: String,

@@ -33,7 +33,7 @@ const SCRIPT: &str = include_str!("page.js");
 
 /// A chart, with the index of its figure.
 pub struct ChartView {
-    /// Title.
+    /// Title above the chart.
     pub title: String,
     /// Text below the title.
     pub caption: String,

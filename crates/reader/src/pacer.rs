@@ -19,7 +19,7 @@ const STALE_S: f64 = 1.0;
 /// Measurements of an interval.
 #[derive(Clone, Copy, Debug)]
 pub struct MeasuredInterval<'a> {
-    /// Its length, in seconds.
+    /// Length of the interval, in seconds.
     pub seconds: f64,
     /// The kernel's counts and the background's own part of them; `None` where nothing counts.
     pub counts: Option<IoCounts>,
@@ -71,7 +71,7 @@ impl Pacer {
         }
     }
 
-    /// The controller.
+    /// Controller that decides the rate.
     pub fn controller(&self) -> &Controller {
         &self.controller
     }

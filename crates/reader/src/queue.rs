@@ -70,7 +70,7 @@ impl<S: Copy> Queue<S> {
         self.pieces.drain(..).collect()
     }
 
-    /// The next block.
+    /// Range of the next block to read; `None` where all were taken.
     pub(crate) fn next_block(&mut self) -> Option<Range<u64>> {
         while let Some((_, ranges)) = self.sets.front_mut() {
             if let Some(range) = ranges.front_mut() {

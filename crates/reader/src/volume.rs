@@ -83,7 +83,7 @@ pub struct Volume {
     /// Its size when it was opened, in whole logical blocks: what lies behind the last one cannot be
     /// asked for, and holds nothing.
     pub size: Bytes,
-    /// Its key in the ledger.
+    /// Key of the volume in the ledger.
     pub key: VolumeKey,
     target: ReadTarget,
 }

@@ -95,7 +95,7 @@ pub struct PriorityShare {
     pub size: Option<Bytes>,
     /// The share of them, 0 to 1.
     pub share: f64,
-    /// The priority.
+    /// Priority of these requests.
     pub priority: Priority,
 }
 
@@ -142,7 +142,7 @@ pub struct FlowShare {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DepthSearch {
-    /// The latency.
+    /// Latency that is kept, in nanoseconds.
     pub latency: Nanos,
     /// Time for which each depth is tried.
     pub window: Nanos,

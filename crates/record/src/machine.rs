@@ -24,7 +24,7 @@ pub struct Cloud {
 pub struct FilesystemFacts {
     /// Type of the file system, such as `ext4`.
     pub kind: String,
-    /// Mount point.
+    /// Path at which the file system is mounted.
     pub mount_point: String,
     /// Mount options and super-block options.
     pub options: String,

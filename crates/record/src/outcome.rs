@@ -81,11 +81,11 @@ impl Verified {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FailedRequests {
-    /// Reads.
+    /// Number of reads that failed.
     pub reads: u64,
-    /// Writes.
+    /// Number of writes that failed.
     pub writes: u64,
-    /// Discards.
+    /// Number of discards that failed.
     pub trims: u64,
     /// Calls of fsync and fdatasync.
     pub syncs: u64,

@@ -176,7 +176,7 @@ pub struct ReplayCounts {
     pub widened: u64,
     /// Writes and flushes left out, as only reads were requested.
     pub left_out: u64,
-    /// Discards left out.
+    /// Discards that were not issued.
     pub discards_left_out: u64,
     /// I/Os issued late since the limit of I/Os in flight was reached.
     pub full: u64,
@@ -209,11 +209,11 @@ pub struct LoadSlice {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Replay {
-    /// The trace.
+    /// Trace that was replayed.
     pub trace: ReplayedTrace,
     /// Devices of the trace that were replayed.
     pub devices: Vec<ReplayedDevice>,
-    /// Settings.
+    /// Settings of the replay.
     pub settings: ReplaySettings,
     /// Kinds of I/Os, in the order in which they are shown.
     pub classes: Vec<ReplayClass>,

@@ -147,7 +147,7 @@ pub enum Origin {
 pub struct Run {
     /// Name of the run in the ledger.
     pub id: RunId,
-    /// Start.
+    /// Time at which the run started.
     pub started: Timestamp,
     /// The version of the program that measured.
     pub disksmith: String,

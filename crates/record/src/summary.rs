@@ -147,7 +147,7 @@ pub struct FlowSummary {
 pub struct Samples {
     /// The smallest.
     pub min: f64,
-    /// The mean.
+    /// Mean of the samples.
     pub mean: f64,
     /// The standard deviation.
     pub stddev: f64,
@@ -180,7 +180,7 @@ impl FlowSummary {
 pub struct LatencySummary {
     /// The smallest.
     pub min_ns: Option<f64>,
-    /// The mean.
+    /// Mean latency.
     pub mean_ns: Option<f64>,
     /// The standard deviation.
     pub stddev_ns: Option<f64>,

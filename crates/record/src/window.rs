@@ -152,7 +152,7 @@ pub struct Window {
     pub write: Option<WindowFlow>,
     /// fdatasync calls.
     pub sync: Option<WindowFlow>,
-    /// Commits.
+    /// Commits: writes together with the sync that ends them.
     pub commit: Option<WindowFlow>,
     /// Discards of blocks that were written next.
     #[serde(default, skip_serializing_if = "Option::is_none")]

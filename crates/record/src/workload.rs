@@ -82,7 +82,7 @@ impl Default for Workload {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SizeShare {
-    /// The size.
+    /// Size of these requests, in bytes.
     pub size: Bytes,
     /// Share of the requests of a direction that have this size, 0 to 1.
     pub share: f64,

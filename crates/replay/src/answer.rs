@@ -7,7 +7,7 @@ use trace::Class;
 
 use crate::tally::LATE;
 
-/// Answer of a replay.
+/// Result of a replay: what was replayed, and its figures beside the recorded ones.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ReplayAnswer {

@@ -24,7 +24,7 @@ pub(crate) const FORGOTTEN: u64 = 1 << 15;
 /// I/Os that an I/O waited for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct IoDependencies {
-    /// Its thread, below [`THREADS`].
+    /// Number of the I/O's thread, below [`THREADS`].
     pub(crate) thread: usize,
     /// Numbers of the I/Os of its thread that had completed before it came, less those of the thread's I/Os before it,
     /// in the order of completion.
@@ -54,7 +54,7 @@ impl Arrival {
     }
 }
 
-/// A completion.
+/// Completion of an I/O: its time, number and thread, and whether it is a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Completion {
     at: u64,

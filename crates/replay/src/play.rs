@@ -33,9 +33,9 @@ const WINDOWS: f64 = 600.0;
 pub struct Disk<'a> {
     /// The open target, with O_DIRECT.
     pub file: &'a File,
-    /// Its path.
+    /// Path of the disk.
     pub path: &'a str,
-    /// Its size.
+    /// Size of the disk.
     pub size: Bytes,
     /// Alignment of direct I/O on it.
     pub alignment: Bytes,

@@ -84,12 +84,12 @@ pub(crate) fn read(at_us: u64, offset: u64, length: u64) -> Io {
     io(Op::Read, at_us, offset, length)
 }
 
-/// A write.
+/// A write of `length` bytes at `offset`, issued at `at_us` microseconds.
 pub(crate) fn write(at_us: u64, offset: u64, length: u64) -> Io {
     io(Op::Write, at_us, offset, length)
 }
 
-/// A flush.
+/// A flush, issued at `at_us` microseconds.
 pub(crate) fn flush(at_us: u64) -> Io {
     io(Op::Flush, at_us, 0, 0)
 }

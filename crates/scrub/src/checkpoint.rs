@@ -20,7 +20,7 @@ const OLDEST: SignedDuration = SignedDuration::from_hours(60 * 24);
 pub(crate) struct Checkpoint {
     /// The array's node when it was named last.
     pub path: String,
-    /// Its level.
+    /// RAID level of the array.
     pub level: MdLevel,
     /// Layout of the data over the members, as the kernel names it; empty where that was not kept.
     #[serde(default)]

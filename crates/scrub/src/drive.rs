@@ -127,7 +127,7 @@ pub(crate) struct Task {
     pub deadline: Option<Nanos>,
 }
 
-/// Progress of the scrub.
+/// Progress of a scrub: positions, mismatches, and latencies of the foreground.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ScrubProgress {
     /// Position of md.
@@ -156,7 +156,7 @@ pub(crate) struct ScrubProgress {
     pub held: Option<HeldBy>,
 }
 
-/// End of a scrub.
+/// Cause for which driving a check ended.
 #[derive(Debug)]
 pub(crate) enum ScrubEnd {
     /// The check is at its end.
@@ -186,7 +186,7 @@ pub(crate) enum ScrubEnd {
 /// Result of a scrub.
 #[derive(Debug)]
 pub(crate) struct DriveResult {
-    /// Its end.
+    /// Cause of the end.
     pub ending: ScrubEnd,
     /// Progress at that time.
     pub at: ScrubProgress,

@@ -13,9 +13,9 @@ use study::pace::ROOM;
 use ui::format::percent;
 use ui::units::{rate, span};
 
-/// Input of the forecast.
+/// Facts that the forecast of a scrub's duration depends on.
 pub(super) struct ForecastInput<'a> {
-    /// Checkpoint.
+    /// State from which the scrub starts.
     pub checkpoint: &'a Checkpoint,
     /// Arguments of the command.
     pub args: &'a ScrubArgs,

@@ -18,7 +18,7 @@ use super::foreground::Foreground;
 use super::foreground::ForegroundSample;
 use super::target::Target;
 
-/// One array of this host.
+/// An array of this host.
 pub(crate) struct HostArray<'a> {
     sync: &'a Sync,
     waiting: PendingWorkDetector,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::locate::BLOCK;
 
-/// Method of a repair.
+/// How mismatches are repaired.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum RepairMethod {
     /// Rewriting what one member has wrong from the others.
@@ -58,7 +58,7 @@ pub(crate) struct RepairTotals {
 pub(crate) struct Repaired {
     /// Result of each block, by its position.
     pub fates: BTreeMap<u64, BlockResult>,
-    /// The sum of it.
+    /// Totals over all blocks.
     pub sum: RepairTotals,
     /// True if it was interrupted before its end.
     pub interrupted: bool,

@@ -21,7 +21,7 @@ pub(crate) struct Target {
     pub device: Device,
     /// The array as md shows it.
     pub array: Array,
-    /// Its level.
+    /// RAID level of the array.
     pub level: Level,
     /// UUID by which the ledger knows it.
     pub uuid: String,

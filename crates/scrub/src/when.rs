@@ -142,7 +142,7 @@ impl DueTime {
         self.left_at(Timestamp::now())
     }
 
-    /// The same, at a moment.
+    /// Time that is left at the moment `now`.
     pub(crate) fn left_at(&self, now: Timestamp) -> Nanos {
         let left = self.over.duration_since(now).as_nanos();
         Nanos(u64::try_from(left).unwrap_or(0))

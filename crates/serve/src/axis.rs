@@ -142,7 +142,7 @@ pub(crate) struct SlotFigures(Vec<Sum>);
 /// A value of a figure, with its extremes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Value {
-    /// Mean.
+    /// Weighted mean.
     pub(crate) mean: f64,
     /// Least.
     pub(crate) min: f64,

@@ -1,6 +1,6 @@
 //! Tables as CSV.
 
-/// A table.
+/// Text of a table in CSV.
 pub(crate) struct CsvTable(String);
 
 impl CsvTable {

@@ -18,7 +18,7 @@ pub(crate) struct Metrics {
     pub(crate) refused: AtomicU64,
     /// Requests that failed: status 5xx.
     pub(crate) failed: AtomicU64,
-    /// Wrong tokens.
+    /// Number of requests with a wrong token.
     pub(crate) wrong_tokens: AtomicU64,
     /// Time of all answers in microseconds.
     pub(crate) answer_us: AtomicU64,

@@ -12,7 +12,7 @@ const TAIL: f64 = 0.045;
 /// A mean and the bounds of its 95 % interval, in the unit of the series.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Interval {
-    /// The mean.
+    /// Mean of the series.
     pub mean: f64,
     /// The lower bound. It may lie below zero where little is known.
     pub low: f64,

@@ -19,7 +19,7 @@ pub struct Point {
 /// A ratio with its 95 % interval, where there is one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RatioEstimate {
-    /// The ratio.
+    /// Ratio of two values.
     pub ratio: f64,
     /// 95 % interval of the ratio; `None` where a half width that it takes is unknown.
     pub interval: Option<RatioInterval>,
@@ -120,7 +120,7 @@ impl Rate {
     }
 }
 
-/// Bounds of a gain.
+/// Bounds of the 95 % interval of a gain, as a share of growth in proportion.
 struct GainBounds {
     low: f64,
     high: f64,

@@ -40,7 +40,7 @@ pub struct Steadiness {
     pub drift_fraction: f64,
     /// Probability that noise alone gives a drift this large.
     pub drift_chance: f64,
-    /// Reason.
+    /// Reason for the judgement.
     pub reason: Reason,
 }
 

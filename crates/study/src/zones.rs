@@ -22,7 +22,7 @@ const SURELY: f64 = 1.5;
 pub struct DiskEnds {
     /// The geometric mean of the rates of the first eighth of the zones.
     pub first: f64,
-    /// The same of the last eighth.
+    /// The geometric mean of the rates of the last eighth of the zones.
     pub last: f64,
     /// The last over the first, with its 99 % interval.
     pub ratio: RatioInterval,
@@ -64,7 +64,7 @@ pub fn ends(rates: &[f64]) -> Option<DiskEnds> {
 /// A rate, with its interval where there is one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rate {
-    /// The mean.
+    /// Mean rate.
     pub mean: f64,
     /// 95 % interval of the rate.
     pub interval: Option<Interval>,

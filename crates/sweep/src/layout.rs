@@ -152,14 +152,14 @@ pub(crate) fn level_name(setting: &str, named: fn(Level) -> String) -> String {
 pub(crate) struct Factors {
     /// Numbers of members.
     pub members: Vec<usize>,
-    /// The levels.
+    /// RAID levels to compare.
     pub levels: Vec<Level>,
     /// The layouts of the copies, for RAID 10.
     #[serde(default = "near")]
     pub copies: Vec<Raid10Layout>,
     /// The chunks, for levels that have them.
     pub chunks: Vec<Bytes>,
-    /// The file systems.
+    /// File systems to compare.
     pub file_systems: Vec<Fs>,
     /// The schedulers; empty leaves what the disks have.
     pub schedulers: Vec<String>,

@@ -23,7 +23,7 @@ pub enum Objective {
 /// A requirement: a threshold for a figure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Requirement {
-    /// The figure.
+    /// Figure that the requirement is on.
     pub figure: Figure,
     /// Comparison of the figure with the threshold.
     pub side: ThresholdSide,

@@ -29,7 +29,7 @@ pub(crate) struct ReadySweep {
 }
 
 impl ReadySweep {
-    /// The sweep.
+    /// Runs the sweep.
     pub(crate) fn sweep<'a>(
         self,
         context: &'a mut Context,

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// The most classes.
+/// Maximum number of classes.
 pub const MOST_CLASSES: usize = 8;
 
 /// Upper bounds of all classes but the last, in milliseconds, ascending.

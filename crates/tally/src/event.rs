@@ -29,9 +29,9 @@ pub struct ParsedEvent<'a> {
     pub tag: &'a [u8],
     /// Number of times that it happened.
     pub count: f64,
-    /// Its time; `None` for now.
+    /// Time of the event; `None` for now.
     pub at: Option<Seconds>,
-    /// Its figure.
+    /// Figure of the event.
     pub figure: EventFigure,
 }
 

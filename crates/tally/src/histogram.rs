@@ -103,7 +103,7 @@ pub fn upper(bucket: i16) -> f64 {
     (f64::from(bucket) / f64::from(PER_DOUBLING)).exp2()
 }
 
-/// Counts by bucket.
+/// Counts of events by bucket of the histogram.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct BucketCounts {
     counts: BTreeMap<i16, f64>,

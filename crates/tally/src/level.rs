@@ -137,7 +137,7 @@ impl Zone {
         }
     }
 
-    /// Name.
+    /// Name of the time zone.
     pub fn name(&self) -> &str {
         &self.name
     }

@@ -30,9 +30,9 @@ use crate::sums::Values;
 /// A tag with its labels, as it is in a dictionary.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Series {
-    /// The tag.
+    /// Tag of the series.
     pub tag: String,
-    /// Its labels, by name.
+    /// Labels of the series, by name.
     pub labels: BTreeMap<String, String>,
 }
 

@@ -10,7 +10,7 @@ use crate::source;
 use ui::context::Context;
 use ui::exit::{ExitClass as _, Failure};
 
-/// Settings of a run.
+/// Settings of `tally run`: stores, rejected lines and sources.
 pub(crate) struct RunSettings {
     /// Stores, and the rules by which tags go to them.
     pub(crate) stores: Stores,

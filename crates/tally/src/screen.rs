@@ -16,7 +16,7 @@ const INTERVAL: Duration = Duration::from_secs(1);
 /// Tags that are shown.
 const TAGS: usize = 5;
 
-/// The screen.
+/// Screen of a run, drawn in place on standard error.
 pub(crate) struct TallyScreen {
     inline: Inline,
     drawn: Option<Instant>,

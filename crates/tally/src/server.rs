@@ -37,7 +37,7 @@ pub(crate) fn answer(status: StatusCode, text: impl Into<String>) -> HttpRespons
 /// A server, which ends when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Server {
-    /// Its address.
+    /// Address that the server listens on.
     pub(crate) address: SocketAddr,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<std::thread::JoinHandle<()>>,

@@ -273,7 +273,7 @@ pub(crate) struct Tags<'a> {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct TagDocument<'a> {
-    /// The tag.
+    /// Name of the tag.
     tag: &'a str,
     /// Labels by name.
     labels: &'a BTreeMap<String, String>,

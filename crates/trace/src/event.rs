@@ -20,7 +20,7 @@ pub(crate) enum RequestStep {
     },
 }
 
-/// An event.
+/// An event of the kernel: a step of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Event {
     pub(crate) time: Nanos,

@@ -10,7 +10,7 @@ use crate::io::Io;
 
 /// Entries that have a time.
 pub(crate) trait Timed {
-    /// The time.
+    /// Time by which items are ordered.
     fn time(&self) -> Nanos;
 }
 

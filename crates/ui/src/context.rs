@@ -45,7 +45,7 @@ impl Context {
         }
     }
 
-    /// Opens the ledger.
+    /// Opens the ledger of this command; an error where it cannot be opened.
     pub fn open_ledger(&self) -> Result<Ledger, Failure> {
         Ledger::open(self.ledger_path()?).refused()
     }

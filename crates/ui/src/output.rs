@@ -44,7 +44,7 @@ pub struct OutputFile {
     place: OutputPlace,
 }
 
-/// Place of an output.
+/// Where an output is written.
 #[derive(Debug)]
 enum OutputPlace {
     /// A file in this folder.
@@ -255,7 +255,7 @@ impl PreparedFile<'_> {
 /// A new file without content under a name of its own, which goes when this is dropped.
 #[derive(Debug)]
 pub struct NewFile {
-    /// The file.
+    /// The open file.
     pub file: File,
     path: PathBuf,
 }

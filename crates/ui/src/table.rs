@@ -22,7 +22,7 @@ pub enum Align {
     Right,
 }
 
-/// A column.
+/// Title, alignment and rank of a column of a table.
 #[derive(Clone, Copy, Debug)]
 pub struct Column<'a> {
     /// Title above it.
@@ -43,7 +43,7 @@ impl<'a> Column<'a> {
         }
     }
 
-    /// The same with another rank.
+    /// The column with this rank.
     pub const fn ranked(self, rank: u8) -> Column<'a> {
         Column { rank, ..self }
     }

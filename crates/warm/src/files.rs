@@ -307,7 +307,7 @@ impl ProblemFiles {
     }
 }
 
-/// Problems of files.
+/// Files whose data is not, or not surely, found on the volumes, by the reason.
 #[derive(Default)]
 struct FileProblems {
     lost: ProblemFiles,

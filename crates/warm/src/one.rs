@@ -31,7 +31,7 @@ use ui::exit::sentence;
 
 /// Work on a volume.
 pub(crate) struct Task {
-    /// The volume.
+    /// Volume to be warmed.
     pub volume: Volume,
     /// Space to be read.
     pub wanted: WantedSpace,
@@ -79,7 +79,7 @@ pub(crate) struct WarmResult {
     pub device: String,
     /// Key of the volume in the ledger.
     pub key: String,
-    /// Its size at the start.
+    /// Size of the volume at the start.
     pub size: Bytes,
     /// Bytes fetched at once.
     pub block: Bytes,

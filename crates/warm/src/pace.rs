@@ -82,7 +82,7 @@ struct Interval {
 pub(crate) struct KernelBytes {
     /// Read, of everybody.
     pub read_bytes: u64,
-    /// Written.
+    /// Bytes written, of everybody.
     pub written_bytes: u64,
     /// True while the ledger's own writes may be among them.
     pub commits: bool,

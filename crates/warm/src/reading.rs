@@ -51,7 +51,7 @@ pub(crate) trait DeviceObserver {
     fn take_progress(&mut self, at: &ReadingProgress<'_>);
 }
 
-/// Progress of the reading.
+/// What was read so far, and at which rate.
 #[derive(Clone, Debug)]
 pub(crate) struct ReadingProgress<'a> {
     /// Ranges that were read, now or at an earlier start.

@@ -239,7 +239,7 @@ struct ExtentDocument {
     length_bytes: u64,
 }
 
-/// A finding.
+/// A finding, by its code and in sentences.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct FindingDocument {

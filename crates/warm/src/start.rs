@@ -14,7 +14,7 @@ use ui::exit::Failure;
 
 /// A warming that can go on.
 pub(crate) struct StartedVolume {
-    /// Its state.
+    /// State from which the warming continues.
     pub checkpoint: Checkpoint,
     /// The writer of later states.
     pub writer: CheckpointWriter<Checkpoint>,

@@ -124,7 +124,7 @@ enum Document<'a> {
     Removed(i64),
 }
 
-/// The type of the document.
+/// Type of the document of `mark`, for its schema.
 #[cfg(feature = "schema")]
 pub(crate) fn document_type() -> ui::schema::DocumentType {
     ui::schema::DocumentType::of::<Document>("mark")

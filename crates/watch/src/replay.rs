@@ -33,7 +33,7 @@ const BEFORE: SignedDuration = SignedDuration::from_mins(2);
 
 /// A part of the recordings of a host.
 pub(crate) struct RecordingPart {
-    /// The host.
+    /// Name of the host that was recorded.
     pub host: String,
     /// Start of the part.
     pub from: Timestamp,

@@ -65,11 +65,11 @@ pub(crate) struct Disk {
     pub path: PathBuf,
     /// The kernel's name for it.
     pub name: String,
-    /// Its model.
+    /// Model of the disk; `None` where the kernel shows none.
     pub model: Option<String>,
     /// Its serial number or volume id.
     pub serial: Option<String>,
-    /// Its size.
+    /// Size of the disk.
     pub size: Bytes,
     /// Method of zeroing it.
     pub method: Method,
@@ -79,7 +79,7 @@ pub(crate) struct Disk {
     pub failed: Ranges,
     /// The kernel's first error of those.
     pub why_failed: Option<String>,
-    /// Its pace.
+    /// Bytes zeroed over time.
     pub pace: Pace,
     /// Latency of the requests, in nanoseconds.
     pub latency: Histogram,

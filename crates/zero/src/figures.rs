@@ -15,7 +15,7 @@ const LISTED: usize = 8;
 
 /// A disk that is zeroed to its end, and what came back from it.
 pub(crate) struct ZeroedDisk {
-    /// The disk.
+    /// The disk that was zeroed.
     pub disk: Disk,
     /// Result of reading a sample of its places.
     pub back: ReadBack,
@@ -153,7 +153,7 @@ fn listed(places: &Ranges) -> String {
 /// A disk that is clearly slower than its siblings.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct SlowDisk {
-    /// The disk.
+    /// Index of the disk.
     pub disk: usize,
     /// The one in the middle of its siblings.
     pub than: usize,

@@ -27,7 +27,7 @@ pub(crate) const LARGEST_BLOCK: Bytes = Bytes::kib(4);
 /// The stamp fills this much.
 const STAMP: usize = LARGEST_BLOCK.0 as usize;
 
-/// A claimed disk.
+/// A disk that is claimed until it is zeroed.
 pub(crate) struct ClaimedDisk {
     claim: DestroyTarget,
     /// The disk.

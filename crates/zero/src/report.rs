@@ -189,7 +189,7 @@ struct FoundDocument<'a> {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct RateDocument {
-    /// The mean.
+    /// Mean rate, in bytes a second.
     mean: f64,
     /// Lower bound; null where too little is known.
     low: Option<f64>,

@@ -36,7 +36,7 @@ pub(crate) struct PreparedZeroing {
     pub places: Vec<ClaimedDisk>,
     /// Their state.
     pub checkpoint: Checkpoint,
-    /// The writer of that.
+    /// Writer of the checkpoint.
     pub writer: CheckpointWriter<Checkpoint>,
 }
 

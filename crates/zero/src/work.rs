@@ -32,7 +32,7 @@ const MOST_TRIED_AGAIN: Bytes = Bytes::mib(64);
 pub(crate) struct Work<'a> {
     /// The disk.
     pub place: &'a ClaimedDisk,
-    /// Its state.
+    /// State of the disk that its thread shares.
     pub shared: &'a DiskState,
     /// Maker of the requests.
     pub lister: &'a dyn ListEngine,

@@ -11,7 +11,7 @@ use super::super::building::CheckedMember;
 use super::super::host::ArrayHost;
 use super::super::plan;
 
-/// A device of the exchange.
+/// The member or the disk of an exchange, with its place in the array.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ExchangeDevice {
     /// Path as the user wrote it.
@@ -22,7 +22,7 @@ pub(super) struct ExchangeDevice {
     pub slot: Option<u32>,
 }
 
-/// Course of an exchange.
+/// How the disk takes the member's place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ExchangeCourse {
     /// The member serves while the disk becomes a copy of it (mdadm(8), `--replace`).

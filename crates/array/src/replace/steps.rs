@@ -23,7 +23,7 @@ const REMOVALS: u32 = 60;
 
 const BAR: &str = "{prefix} [{bar:20}] {bytes} of {total_bytes}";
 
-/// The steps.
+/// Steps of an exchange, in their order.
 pub(super) fn steps<'i, 'h: 'i>(
     exchange: &Exchange,
     interrupt: &'i AtomicBool,

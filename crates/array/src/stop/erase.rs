@@ -103,7 +103,7 @@ impl Erasure {
         paths.collect()
     }
 
-    /// The steps.
+    /// Steps that stop the array and erase its members, in their order.
     pub(super) fn steps<'a>(&self) -> Vec<Box<dyn BuildStep<ArrayHost<'a>>>> {
         vec![
             Box::new(Stop(self.clone())),

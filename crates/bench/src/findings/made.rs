@@ -13,7 +13,7 @@ use crate::conclusion::Conclusion;
 const SECONDS: usize = 8;
 const DEPTH: u32 = 20;
 
-/// A made run.
+/// A run that a test makes: one phase of a given rate, noise and circumstances.
 pub(super) struct MadeRun {
     rate: Box<dyn Fn(f64) -> f64>,
     noise: f64,

@@ -64,7 +64,7 @@ pub struct ReplayArgs {
 }
 
 impl ReplayArgs {
-    /// The same as arguments of `bench`.
+    /// Arguments of `bench` that make the same run.
     pub fn bench_args(&self) -> BenchArgs {
         let mut targets = self.targets.iter().cloned();
         BenchArgs {

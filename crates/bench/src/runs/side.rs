@@ -15,12 +15,12 @@ pub(super) struct Side {
     pub(super) phases: Vec<SidePhase>,
 }
 
-/// A phase.
+/// A phase of one side of a comparison.
 pub(super) struct SidePhase {
     pub(super) name: String,
     /// Work of the phase, to tell whether another phase did the same.
     pub(super) work: Work,
-    /// The same as a sentence's part.
+    /// Work of the phase, as a part of a sentence.
     pub(super) described: String,
     pub(super) flows: Vec<SideFlow>,
 }

@@ -402,7 +402,7 @@ impl FlowDocument {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct EstimateDocument {
-    /// Mean.
+    /// Mean, in the figure's unit.
     mean: f64,
     /// Lower bound of the interval; null where there are too few slices of the phase for an interval.
     low: Option<f64>,

@@ -10,7 +10,7 @@ use crate::random::Random;
 /// Maximum memory for reads, and for writes, where a list has both.
 const MAX_BYTES: usize = 64 << 20;
 
-/// The buffers of a list.
+/// Memory for the data of a list's reads and writes.
 pub(super) struct ListBuffers {
     reads: Option<Buffers>,
     writes: Option<Buffers>,

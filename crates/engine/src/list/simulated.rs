@@ -65,7 +65,7 @@ impl VolumeModel {
 /// A request that the volume received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SimulatedRequest {
-    /// The request.
+    /// The request as it was given.
     pub request: Request,
     /// Time of issue, in virtual time since the volume was created.
     pub began: Nanos,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// A write.
+/// A write of a phase that is verified: its position, length and number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct WriteRecord {
     pub position: u64,

@@ -116,7 +116,7 @@ impl VerbTask {
     }
 }
 
-/// The process.
+/// A process that the agent runs, with its output.
 struct RunningProcess {
     child: Child,
     out: VerbOutput,

@@ -62,7 +62,7 @@ impl Wire {
     }
 }
 
-/// The end of a wire.
+/// What knows why the connection of a [`Wire`] ended.
 pub(crate) trait WireEnd: Send {
     /// Reason why the connection ended; empty where none is known.
     fn why(&mut self) -> String;

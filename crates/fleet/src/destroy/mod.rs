@@ -207,7 +207,7 @@ pub(crate) struct PlanBody<'a> {
     hosts: Vec<HostPlan<'a>>,
 }
 
-/// Plan of a host.
+/// Disks of a host that would be overwritten, or why there is no answer.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct HostPlan<'a> {

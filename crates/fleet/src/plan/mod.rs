@@ -34,7 +34,7 @@ const DEAD: f64 = -4.0;
 /// Name of the group where all hosts are one.
 const ALL: &str = "all";
 
-/// Goals of a plan.
+/// Goals of a plan: number and probability of good hosts; length of a round and price of a host, for its cost.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PlanGoals<'a> {
     /// Number of good hosts wanted of each group.
@@ -63,7 +63,7 @@ impl PlanGoals<'_> {
     }
 }
 
-/// A group of the plan.
+/// Plan of a group of hosts, those of one zone or type.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct PlanGroup {
     /// The zone or type.
@@ -91,7 +91,7 @@ pub(crate) struct RaceCost {
     pub most_running_h: f64,
 }
 
-/// The plan.
+/// Plan of a race: hosts to start of each group, and their cost.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct RacePlan {
     /// The groups, in the order of their names.

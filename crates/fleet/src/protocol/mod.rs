@@ -118,7 +118,7 @@ pub(crate) struct HostFacts {
     pub arch: String,
     /// Processors that a process may use.
     pub cores: u32,
-    /// Memory in bytes.
+    /// Size of memory, in bytes.
     pub memory_bytes: u64,
     /// Id of its boot.
     pub boot: String,
@@ -160,7 +160,7 @@ pub(crate) enum EndedBy {
 pub(crate) struct EndedVerb {
     /// Name of the answer until it is collected.
     pub name: String,
-    /// The order.
+    /// The order that started the verb.
     pub order: VerbRequest,
     /// Cause of its end.
     pub by: EndedBy,

@@ -19,7 +19,7 @@ use ui::exit::Failure;
 
 /// A round as it lies in its folder.
 struct Round {
-    /// The folder.
+    /// Folder with the answers of the round.
     folder: PathBuf,
     /// Answers of its hosts, by their places.
     hosts: BTreeMap<usize, CollectedHost>,

@@ -115,7 +115,7 @@ pub(crate) struct GroupEnd {
     pub best: Vec<usize>,
 }
 
-/// Conclusion of a race.
+/// Result of a race: its hosts by rank, and which are kept.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct RaceConclusion {
     /// The groups, in the order of their names.

@@ -15,7 +15,7 @@ use ui::output::{HOST_LIST_MARK, OutputFile, OutputFormat};
 /// The files' names.
 const KEEP: &str = "keep.txt";
 const CULL: &str = "cull.txt";
-/// Files of the lists.
+/// The files `keep.txt` and `cull.txt`, checked before the race.
 pub(crate) struct ListFiles {
     keep: OutputFile,
     cull: OutputFile,

@@ -19,7 +19,7 @@ use ui::table::wrap;
 /// then.
 pub(super) const DONE: &str = "overwritten";
 
-/// The plan.
+/// Disks that a race overwrites, and the hosts without them.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct OverwritePlan {
     /// The disks that are overwritten.

@@ -7,7 +7,7 @@ use ui::format;
 /// there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RankedBy {
-    /// A rate.
+    /// A rate, of which more is better.
     Rate,
     /// A latency in nanoseconds.
     Latency,

@@ -64,7 +64,7 @@ pub(super) enum HostEvent {
 
 /// Reason why a conversation ended early.
 enum ConversationEnd {
-    /// An error of the connection.
+    /// The connection failed.
     ConnectionError(ConnectionError),
     /// The verb that measures has ended by itself; the state of the host.
     Itself(Box<HostRun>),

@@ -31,7 +31,7 @@ pub(crate) use crate::protocol::rounds::{
 };
 pub(crate) use bench_args::{check, overwrites};
 
-/// The verb.
+/// Name of the verb by which `fleet` has a host measure rounds.
 pub(crate) const VERB: &str = "rounds";
 /// Interval at which the signal is polled.
 const POLL: Duration = Duration::from_millis(100);

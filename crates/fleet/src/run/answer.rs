@@ -4,7 +4,7 @@ use doctor::CheckResult;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// An answer, by its verb.
+/// Answer of a verb on one host, as far as hosts are compared.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "command", rename_all = "lowercase")]
 pub(super) enum VerbAnswer {
@@ -84,7 +84,7 @@ pub(super) struct MeanEstimate {
     pub(super) high: Option<f64>,
 }
 
-/// A check of `doctor`.
+/// A check of `doctor` on a host, with its result and value.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 pub(super) struct DoctorCheck {
     pub(super) result: CheckResult,

@@ -83,7 +83,7 @@ fn least(values: impl Iterator<Item = Bounded>) -> Option<Bounded> {
     values.min_by(|(a, _), (b, _)| a.total_cmp(b))
 }
 
-/// Comparison of hosts.
+/// Comparison of the hosts by one figure, with their median.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct HostComparison {
     /// Name of the figure.

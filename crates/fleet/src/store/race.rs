@@ -9,7 +9,7 @@ use crate::protocol::rounds::{TargetFacts, TargetRound};
 use crate::store::termination::Termination;
 use sweep::Figure;
 
-/// A race.
+/// Parameters and state of a race as the ledger has them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct RaceRecord {
     /// Number of hosts to keep, of each group.
@@ -25,7 +25,7 @@ pub(crate) struct RaceRecord {
     pub round_s: f64,
     /// Number of rounds in which every host is measured before any drops out.
     pub least_rounds: usize,
-    /// The most rounds.
+    /// Maximum number of rounds.
     pub most_rounds: usize,
     /// Time for which a host may be missing on end, in seconds, however short a round is.
     #[serde(default)]

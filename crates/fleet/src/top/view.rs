@@ -51,7 +51,7 @@ pub(super) struct TableView<'a> {
     pub late: Duration,
 }
 
-/// The table.
+/// Lines of the table of hosts.
 pub(super) fn table(picture: &TableView<'_>, now: Timestamp) -> Vec<Line<'static>> {
     let slow = slow(picture.all);
     let mut rows: Vec<Vec<String>> = picture

@@ -22,18 +22,18 @@ const LONGEST: usize = 1024;
 /// The deepest nesting that is followed; sadf has nine levels.
 const DEEPEST: usize = 64;
 
-/// Content of a bracket.
+/// Content of a bracket of JSON that is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum BracketContent {
     /// The list of reports.
     Reports,
-    /// A report.
+    /// One report: what was measured of an interval.
     Report,
     /// The shares of the processors.
     Cpu,
     /// The list of devices.
     Devices,
-    /// A device.
+    /// Figures of one device.
     Device,
     /// The end and the length of an interval, of sadf.
     Timestamp,

@@ -62,7 +62,7 @@ const UNITS: [(&str, &str); 3] = [("kB", "kB"), ("sec", "Blk"), ("MB", "MB")];
 /// A guess of the columns, and the evidence for it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ColumnGuess {
-    /// The columns.
+    /// Columns that the log probably has.
     pub columns: Columns,
     /// The versions of sysstat and the options that print them.
     pub printed_by: &'static str,

@@ -11,7 +11,7 @@ pub(crate) const LEAST_FIGURES: usize = 5;
 /// The longest name of a device that is believed.
 const LONGEST_NAME: usize = 200;
 
-/// A line of a device.
+/// Figures of a device from a line of a log.
 pub(crate) struct DeviceLine {
     pub(crate) row: Row,
     /// True if the end of the line is missing.

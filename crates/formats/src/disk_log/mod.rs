@@ -89,10 +89,10 @@ impl Default for Options {
     }
 }
 
-/// A report of a log.
+/// A report of a log: the figures of an interval.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LogReport {
-    /// The sample.
+    /// Figures of the report.
     pub sample: Sample,
     /// The line where it begins, from 1.
     pub line: u64,
@@ -147,7 +147,7 @@ pub enum LogError {
     Other {
         /// The line by which the tool is known.
         line: u64,
-        /// The tool.
+        /// Tool whose output the line looks like.
         tool: OtherTool,
     },
     /// The log is of several hosts.
@@ -160,7 +160,7 @@ pub enum LogError {
         line: u64,
         /// The host that was named first.
         first: String,
-        /// The other one.
+        /// Name of the other host.
         other: String,
     },
     /// The log is an answer of Prometheus without usable counters of one host's disks.

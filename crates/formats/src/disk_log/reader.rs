@@ -60,7 +60,7 @@ struct ReaderState {
     form: LineForm,
     /// Prefix of each line.
     prefix: Prefix,
-    /// The host that it is of.
+    /// Checks that the log is of one host.
     host: OneHost,
     wrapped: LineJoiner,
     text: Text,

@@ -7,7 +7,7 @@ use tokens::{LineEndContext, fingerprint, tokens};
 /// A statement, and the schema that it was run in, where that is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Statement {
-    /// The schema.
+    /// Schema that the statement used; `None` where the log does not say.
     pub schema: Option<String>,
     /// The statement, without the semicolon.
     pub text: String,

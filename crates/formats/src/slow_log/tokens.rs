@@ -1,6 +1,6 @@
 //! Words of a statement of MySQL, as far as is needed to find its clauses, literals and columns.
 
-/// Kind of a token.
+/// Kind of a token of SQL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenKind {
     /// A keyword or a name without quotes.
@@ -9,7 +9,7 @@ pub enum TokenKind {
     Name,
     /// A string in single or double quotes.
     Text,
-    /// A number.
+    /// A numeric literal.
     Number,
     /// Any other character.
     Symbol,

@@ -79,7 +79,7 @@ pub(super) fn fine_size(text: &str) -> Checked<f64> {
     Ok(number(digits)? * (1_u64 << shift) as f64)
 }
 
-/// The same in whole bytes.
+/// Parses such a size; a part of a byte is cut off.
 pub(super) fn size(text: &str) -> Checked<Bytes> {
     fine_size(text).map(|bytes| Bytes(bytes as u64))
 }

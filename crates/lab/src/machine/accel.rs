@@ -27,7 +27,7 @@ pub enum Accel {
     Auto,
     /// KVM, even where it may fail.
     Kvm,
-    /// Emulation.
+    /// Emulation by QEMU (TCG), which any host has.
     Emulation,
 }
 

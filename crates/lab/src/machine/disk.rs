@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-/// Content of a disk.
+/// Source of a disk's content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DiskContent {
     /// An NBD server.
     Socket {
-        /// Its unix socket.
+        /// Path of the server's unix socket.
         path: PathBuf,
         /// The name of the export; empty for the server's own.
         export: String,
@@ -19,7 +19,7 @@ pub enum DiskContent {
 /// A disk of the machine: a volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Disk {
-    /// Its content.
+    /// Source of the disk's content.
     pub source: DiskContent,
     /// Its serial number, at most 20 bytes.
     pub serial: String,

@@ -116,7 +116,7 @@ impl Console {
         kept.lines.push_back(line);
     }
 
-    /// The last lines.
+    /// Last lines of the console that are kept, the oldest first.
     pub(super) fn last_lines(&self) -> Vec<String> {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.lines.iter().cloned().collect()

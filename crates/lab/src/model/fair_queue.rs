@@ -35,7 +35,7 @@ impl Caps {
         self.iops.is_none() && self.throughput.is_none()
     }
 
-    /// The same caps multiplied.
+    /// Caps multiplied by `scale`.
     #[must_use]
     pub fn scaled(self, scale: f64) -> Caps {
         Caps {

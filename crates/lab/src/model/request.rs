@@ -1,6 +1,6 @@
 //! A request of a client.
 
-/// Kind of a request.
+/// Operation of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestKind {
     /// Reads data.
@@ -15,10 +15,10 @@ pub enum RequestKind {
     Flush,
 }
 
-/// One request of a client.
+/// A request of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// Kind.
+    /// Operation of the request.
     pub kind: RequestKind,
     /// The first byte.
     pub offset: u64,

@@ -33,13 +33,13 @@ pub struct Admission {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Counters {
-    /// Reads.
+    /// Requests that read.
     pub read: Flow,
     /// Writes, those of zeros included.
     pub write: Flow,
     /// Discards.
     pub trim: Flow,
-    /// Flushes.
+    /// Number of flushes.
     pub flush: u64,
     /// Operations after merging and splitting: what the IOPS cap counts.
     pub counted_ops: u64,

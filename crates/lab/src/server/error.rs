@@ -37,7 +37,7 @@ pub enum ServerError {
         "the instance's most is {most} {unit}, which is not above what it sustains; raise it or leave it out"
     )]
     NoBurst {
-        /// The most.
+        /// Maximum rate of the instance, in `unit`.
         most: f64,
         /// Unit of the rate.
         unit: &'static str,
@@ -57,7 +57,7 @@ pub enum ServerError {
     /// The folder for sockets and data.
     #[error("could not make a folder for the volumes in {folder}: {source}")]
     Folder {
-        /// The folder.
+        /// Folder in which one was to be made.
         folder: PathBuf,
         /// The kernel's error.
         source: io::Error,
@@ -99,7 +99,7 @@ pub enum ServerError {
         /// The kernel's error.
         source: io::Error,
     },
-    /// A thread.
+    /// A thread of the server could not be started.
     #[error("could not start a thread of the volume server: {0}")]
     Thread(io::Error),
 }

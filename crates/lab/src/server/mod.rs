@@ -85,7 +85,7 @@ pub struct Server {
     folder: Folder,
 }
 
-/// One volume that is served.
+/// A volume that is served.
 pub struct Volume {
     disk: Arc<Disk>,
     socket: PathBuf,

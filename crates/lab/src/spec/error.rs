@@ -70,7 +70,7 @@ pub enum SpecError {
     /// A value that the key does not take.
     #[error("{key}={value} is not understood; {key} takes {takes}")]
     Value {
-        /// The key.
+        /// Key of the volume's description.
         key: String,
         /// The value given.
         value: String,
@@ -80,7 +80,7 @@ pub enum SpecError {
     /// A quantity without its unit, which would be taken for bytes or seconds.
     #[error("{key}={value} lacks a unit: {bare} has none; write {key}={example}")]
     Unit {
-        /// The key.
+        /// Key of the volume's description.
         key: String,
         /// The value given.
         value: String,

@@ -203,7 +203,7 @@ pub struct FailSlow {
 pub struct Span {
     /// First byte.
     pub offset: u64,
-    /// Length.
+    /// Length of the run, in bytes.
     pub length: u64,
 }
 

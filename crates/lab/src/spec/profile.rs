@@ -39,7 +39,7 @@ impl Profile {
             .join(", ")
     }
 
-    /// Its name on the command line.
+    /// Name of the profile on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Profile::Sold(sold) => sold.name,

@@ -28,7 +28,7 @@ pub enum DataMedium {
     /// A file in the server's folder, which has no name and goes with the process.
     #[default]
     Disk,
-    /// Memory.
+    /// The server's memory.
     Memory,
 }
 

@@ -8,7 +8,7 @@ use super::unpack;
 use crate::columns::sortable;
 use crate::{Error, Ledger, Result};
 
-/// A block as it is stored.
+/// A row of the ledger with a packed block of samples.
 pub(super) struct StoredBlock {
     pub(super) number: i64,
     pub(super) recording: i64,

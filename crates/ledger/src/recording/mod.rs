@@ -74,7 +74,7 @@ pub struct RecordedEvent {
 pub struct RecordingSummary {
     /// Number of the recording in the ledger.
     pub number: i64,
-    /// The host.
+    /// Name of the host that was recorded.
     pub host: String,
     /// Start of its first sample that is kept.
     pub from: Timestamp,

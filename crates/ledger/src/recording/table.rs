@@ -85,7 +85,7 @@ pub(super) struct ColumnUnit {
 }
 
 impl ColumnUnit {
-    /// The same unit for all figures.
+    /// A unit that all figures have.
     pub(super) const fn only(unit: f64) -> ColumnUnit {
         ColumnUnit {
             coarse: unit,

@@ -11,7 +11,7 @@ use crate::volume_id::VolumeId;
 /// Values of a filter in one request (Amazon EC2 API Reference, DescribeVolumes).
 const MOST_VALUES: usize = 200;
 
-/// A volume.
+/// A volume as `aws ec2 describe-volumes` shows it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EbsVolume {
     /// Id of the volume, such as `vol-0123456789abcdef0`.

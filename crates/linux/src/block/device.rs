@@ -18,7 +18,7 @@ pub(super) fn number_of_node(path: &Path) -> Option<DeviceNumber> {
         .then(|| DeviceNumber::from_raw(metadata.rdev()))
 }
 
-/// Kind of a block device.
+/// Kind of a block device, with what it lies on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BlockDeviceKind {
     /// A disk, real or virtual, or anything that calls itself neither of the others.
@@ -62,9 +62,9 @@ pub enum BlockDeviceKind {
 pub struct Device {
     /// The kernel's name, such as `nvme1n1p2`; `cciss/c0d0` where sysfs says `cciss!c0d0`.
     pub name: String,
-    /// Its number.
+    /// Major and minor number of the device.
     pub number: DeviceNumber,
-    /// Its kind.
+    /// Disk, partition, or another kind.
     pub kind: BlockDeviceKind,
     /// Size of the device; zero for a loop device that is not in use or a drive without medium.
     pub size: Bytes,
@@ -84,7 +84,7 @@ pub struct Device {
     pub rotational: Option<bool>,
     /// The I/O scheduler in use.
     pub scheduler: Option<String>,
-    /// Read-ahead.
+    /// Size of read-ahead; `None` where the kernel shows none.
     pub read_ahead: Option<Bytes>,
     /// The kernel's view of its write cache: `write back` or `write through`.
     pub write_cache: Option<String>,

@@ -350,7 +350,7 @@ pub struct ReadTarget {
     pub file: File,
     /// Number of the device, if it is a block device.
     pub device: Option<DeviceNumber>,
-    /// Its size.
+    /// Size of the file or device.
     pub size: Bytes,
 }
 
@@ -375,7 +375,7 @@ pub struct DestroyTarget {
     pub file: File,
     /// Number of the device, if it is a block device.
     pub device: Option<DeviceNumber>,
-    /// Its size.
+    /// Size of the file or device.
     pub size: Bytes,
     /// Content when it was claimed.
     pub content: Content,

@@ -53,7 +53,7 @@ pub(super) struct UsingProgram {
     pub(super) name: String,
     /// Kind of use.
     pub(super) hold: ProgramUse,
-    /// The storage.
+    /// Storage that the program uses.
     pub(super) storage: Storage,
 }
 

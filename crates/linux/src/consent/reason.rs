@@ -36,7 +36,7 @@ pub enum Reason {
     },
     /// `--destroy` names the path, but the path now leads elsewhere than when it was opened.
     Moved {
-        /// The path.
+        /// Path that `--destroy` names.
         path: PathBuf,
     },
     /// The target holds the running system.
@@ -199,7 +199,7 @@ pub enum Reason {
     },
     /// The kernel's own lists could not be read.
     Unknown {
-        /// The error.
+        /// Error with which reading them failed.
         error: String,
     },
 }

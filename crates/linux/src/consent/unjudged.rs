@@ -12,14 +12,14 @@ use crate::remedy;
 pub enum OpenError {
     /// The kernel refused.
     Refused {
-        /// The path.
+        /// Path of the target.
         path: PathBuf,
         /// The kernel's error.
         errno: Errno,
     },
     /// The path leads neither to a file nor to a block device.
     Unsuited {
-        /// The path.
+        /// Path of the target.
         path: PathBuf,
         /// Kind of the node, such as a folder.
         what: &'static str,

@@ -22,7 +22,7 @@ pub enum MappingUnknown {
     /// An attribute is missing, or is no number.
     #[error("{device} has no {attribute} in sysfs")]
     Silent {
-        /// The device.
+        /// Name of the device.
         device: String,
         /// The attribute, below the device's folder.
         attribute: &'static str,
@@ -38,7 +38,7 @@ pub enum MappingUnknown {
     Level {
         /// The array.
         device: String,
-        /// Its level.
+        /// RAID level of the array.
         level: MdLevel,
     },
     /// A RAID 10 with far or offset copies.
@@ -59,9 +59,9 @@ pub enum MappingUnknown {
     /// The parts do not add up to the device.
     #[error("{device} has {} bytes, and its parts add up to {}", size.0, found.0)]
     Sizes {
-        /// The device.
+        /// Name of the device.
         device: String,
-        /// Its size.
+        /// Size of the device.
         size: Bytes,
         /// Sum of its parts.
         found: Bytes,
@@ -69,7 +69,7 @@ pub enum MappingUnknown {
     /// A device of the device mapper with a target that is not followed.
     #[error("{device} is mapped by the target '{target}'; linear and striped ones are followed")]
     Target {
-        /// The device.
+        /// Name of the device.
         device: String,
         /// The target's type.
         target: String,
@@ -77,7 +77,7 @@ pub enum MappingUnknown {
     /// The table of a device of the device mapper could not be read.
     #[error("the table of {device} could not be read: {error}{}", hint(*.error))]
     Table {
-        /// The device.
+        /// Name of the device.
         device: String,
         /// The kernel's error.
         error: io::ErrorKind,
@@ -85,9 +85,9 @@ pub enum MappingUnknown {
     /// A table that does not say what it should.
     #[error("the table of {device} has a line that is not understood: {line}")]
     Line {
-        /// The device.
+        /// Name of the device.
         device: String,
-        /// The line.
+        /// Line of the table that is not understood.
         line: String,
     },
     /// A device of a kind that is not followed.

@@ -72,7 +72,7 @@ impl Sectors {
         Sectors(bytes.0 / SECTOR)
     }
 
-    /// The same in bytes.
+    /// Size of these sectors, in bytes.
     pub fn bytes(self) -> Bytes {
         Bytes(self.0.saturating_mul(SECTOR))
     }

@@ -58,7 +58,7 @@ fn keys(kind: LimitKind) -> (&'static str, &'static str) {
 pub struct GroupLimit {
     /// The group's path in its hierarchy, such as `/system.slice/db.service`.
     pub group: Arc<str>,
-    /// The device.
+    /// Device whose I/O is limited.
     pub device: DeviceNumber,
     /// Quantity that is limited.
     pub kind: LimitKind,

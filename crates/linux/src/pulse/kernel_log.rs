@@ -17,12 +17,12 @@ const LEAST_LEVEL: u32 = 4;
 /// Text of a trouble that md reports at level 6: a member whose sectors it had to write again.
 const CORRECTED: &str = "read error corrected";
 
-/// A record of the log.
+/// A record of the kernel's log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogRecord<'a> {
     /// Severity: 0 is an emergency, 3 an error, 4 a warning (syslog(2)).
     pub level: u32,
-    /// Text.
+    /// Text of the record.
     pub text: &'a str,
 }
 

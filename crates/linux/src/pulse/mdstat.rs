@@ -32,19 +32,19 @@ pub struct ArrayLine {
     /// True if it is assembled and of no more use: a member is gone of a level that has no copy of it (Linux
     /// 6.0).
     pub broken: bool,
-    /// Its level, such as `raid10`.
+    /// RAID level of the array, such as `raid10`.
     pub level: Option<MdLevel>,
-    /// Its members, in the kernel's order.
+    /// Members of the array, in the kernel's order.
     pub members: Vec<MemberWord>,
-    /// Its size.
+    /// Size of the array; `None` where the line has none.
     pub size: Option<Bytes>,
     /// Number of members that it should have, and number of those that work.
     pub wanted_and_working: Option<(u32, u32)>,
     /// Action under way, or waiting.
     pub action: Option<SyncAction>,
-    /// Its position.
+    /// Position of the action; `None` where none is under way.
     pub position: Option<Progress>,
-    /// Its speed.
+    /// Speed of the action; `None` where none is under way.
     pub speed: Option<BytesPerSecond>,
 }
 

@@ -6,9 +6,9 @@ use crate::root::{Result, Root};
 /// Counts of one direction since the interface came up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DirectionCounts {
-    /// Bytes.
+    /// Number of bytes.
     pub bytes: u64,
-    /// Packets.
+    /// Number of packets.
     pub packets: u64,
     /// Packets with errors.
     pub errors: u64,
@@ -44,9 +44,9 @@ fn since(before: u64, now: u64) -> Option<u64> {
 pub struct Interface<'a> {
     /// Name of the interface.
     pub name: &'a str,
-    /// Received.
+    /// Counts of what was received.
     pub received: DirectionCounts,
-    /// Transmitted.
+    /// Counts of what was transmitted.
     pub transmitted: DirectionCounts,
 }
 

@@ -6,7 +6,7 @@ use std::io;
 
 use super::region::Region;
 
-/// A partition.
+/// A partition of a partition table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Partition {
     /// First byte of the partition, from the start of the device.

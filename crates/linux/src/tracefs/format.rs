@@ -33,7 +33,7 @@ impl EventFormat {
         Some(EventFormat { id: id?, fields })
     }
 
-    /// A field.
+    /// Place and size of the field `name` in the event; `None` where it has no such field.
     pub fn field(&self, name: &str) -> Option<Field> {
         self.fields.get(name).copied()
     }

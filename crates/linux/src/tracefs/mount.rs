@@ -57,7 +57,7 @@ impl Tracefs {
         })
     }
 
-    /// The folder.
+    /// Folder at which tracefs is mounted.
     pub fn folder(&self) -> &Path {
         &self.folder
     }

@@ -21,7 +21,7 @@ pub struct RawEvent<'a> {
     pub bytes: &'a [u8],
 }
 
-/// A page.
+/// A page of a trace buffer, of which events are read one by one.
 #[derive(Clone, Debug)]
 pub struct TracePage<'a> {
     rest: &'a [u8],

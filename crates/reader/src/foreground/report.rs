@@ -139,7 +139,7 @@ impl ForegroundReport {
         })
     }
 
-    /// The same in sentences.
+    /// The report in sentences.
     pub fn text(&self) -> String {
         let ms = |us: f64| short_latency(us / 1e6);
         let of = |name: &str, latency: Option<LatencyReport>| {

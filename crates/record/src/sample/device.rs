@@ -238,7 +238,7 @@ impl Flow {
 /// A device in an interval.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeviceSample {
-    /// The device.
+    /// Device that the figures are of.
     pub device: Arc<Device>,
     /// Reads.
     pub read: Flow,

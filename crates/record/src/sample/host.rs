@@ -137,7 +137,7 @@ impl LimitKind {
 pub struct GroupLimit {
     /// The group's path in its hierarchy, such as `/system.slice/db.service`.
     pub group: Arc<str>,
-    /// The device.
+    /// Device whose I/O is limited.
     pub device: DeviceNumber,
     /// Requests or bytes, of reads or of writes.
     pub kind: LimitKind,

@@ -2,7 +2,7 @@
 
 use super::Sample;
 
-/// An interval of a recording.
+/// An interval of a recording: a sample, or the mean of several.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecordedInterval {
     /// The sample; where samples were thinned out, the mean over their time.

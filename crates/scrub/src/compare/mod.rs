@@ -42,7 +42,7 @@ struct Comparison {
     spacing: Option<Duration>,
 }
 
-/// Result of a comparison.
+/// Result of reading the members of an array and comparing them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ComparisonResult {
     /// Positions of the check whose copies are not known to agree, in sectors.

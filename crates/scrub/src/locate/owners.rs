@@ -27,7 +27,7 @@ pub(crate) struct Owner {
     pub what: OwnerKind,
 }
 
-/// Kinds of owners.
+/// What a range of an array belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum OwnerKind {
     /// Parts of a file.

@@ -14,7 +14,7 @@ use linux::block::DeviceNumber;
 use rustix::fs::{CWD, Dir, FileType, Mode, OFlags, fstat, openat};
 use rustix::io::Errno;
 
-/// Result of a walk.
+/// Result of walking over a file system's files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct WalkResult {
     /// Number of files that were given.

@@ -46,7 +46,7 @@ pub(crate) struct Member<'a> {
     ran_before_s: f64,
 }
 
-/// Result of a member.
+/// Result of reading one member.
 pub(crate) struct MemberResult {
     /// State of its reading.
     pub checkpoint: Checkpoint,

@@ -30,7 +30,7 @@ const LAST_COUNTS: f64 = 0.1;
 /// Interval at which the array is examined, and progress is shown.
 const POLL: Duration = Duration::from_millis(250);
 
-/// End of a reading.
+/// Cause for which reading a member ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ReadEnd {
     /// Everything was requested.

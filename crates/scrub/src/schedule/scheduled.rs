@@ -45,7 +45,7 @@ impl Checker {
     }
 }
 
-/// Source of a schedule.
+/// Where a check is scheduled, such as a timer of systemd.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ScheduleSource {
     /// A timer of systemd.

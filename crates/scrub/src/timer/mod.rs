@@ -33,7 +33,7 @@ const RECORD: &str = "disksmith-scrub.replaced.json";
 pub(crate) struct TimerHost<'a> {
     /// The folder that is its `/`.
     pub root: PathBuf,
-    /// Its programs: systemctl.
+    /// Programs of the host: systemctl.
     pub programs: &'a mut dyn Programs,
     /// Reports the changes that are made, or would be.
     pub report: &'a mut dyn FnMut(&str),

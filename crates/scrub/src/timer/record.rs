@@ -24,12 +24,12 @@ pub(crate) struct ReplacedCheck {
 pub(crate) enum DisabledCheck {
     /// A timer that was enabled and was disabled.
     Disabled {
-        /// The unit.
+        /// Name of the unit.
         unit: String,
     },
     /// A timer that something else enables or starts, and was masked.
     Masked {
-        /// The unit.
+        /// Name of the unit.
         unit: String,
         /// True if it was running.
         active: bool,

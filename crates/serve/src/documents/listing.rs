@@ -13,9 +13,9 @@ use super::{DiskName, Document};
 pub(crate) struct Tags {
     /// Tags with their labels.
     pub(crate) tags: Vec<TagRow>,
-    /// Hosts.
+    /// Names of the hosts.
     pub(crate) hosts: Vec<String>,
-    /// Disks.
+    /// Names of the disks, with their hosts.
     pub(crate) disks: Vec<DiskName>,
     /// Other series.
     pub(crate) series: Vec<String>,
@@ -29,7 +29,7 @@ impl Document for Tags {
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct TagRow {
-    /// The tag.
+    /// Name of the tag.
     pub(crate) tag: String,
     /// Labels by name.
     pub(crate) labels: BTreeMap<String, String>,
@@ -105,7 +105,7 @@ impl Document for Markers {
     const KIND: &'static str = "markers";
 }
 
-/// A marker.
+/// A marker: a moment that was given a name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct Marker {
@@ -134,7 +134,7 @@ impl From<ledger::Mark> for Marker {
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct Error {
-    /// Status.
+    /// HTTP status of the answer.
     pub(crate) status: u16,
     /// A sentence.
     pub(crate) error: String,

@@ -11,7 +11,7 @@ use super::{Document, RoundedFigure, SourceDocument};
 pub(crate) struct NowDocument {
     /// Time of the answer.
     pub(crate) time: Timestamp,
-    /// Sources.
+    /// Sources of the figures, and their states.
     pub(crate) sources: Vec<SourceDocument>,
     /// Hosts, this one first.
     pub(crate) hosts: Vec<HostNow>,
@@ -43,7 +43,7 @@ pub(crate) enum HostState {
     Stale,
 }
 
-/// A host.
+/// A host with its disks, as they are now.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct HostNow {
@@ -71,7 +71,7 @@ pub(crate) struct HostNow {
     pub(crate) findings: Vec<Finding>,
 }
 
-/// A disk.
+/// A disk as it is now.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct DiskNow {
@@ -87,9 +87,9 @@ pub(crate) struct DiskNow {
     pub(crate) size_bytes: Option<u64>,
     /// Names of the devices that it lies on.
     pub(crate) lies_on: Vec<String>,
-    /// Reads.
+    /// Requests that read.
     pub(crate) read: Flow,
-    /// Writes.
+    /// Requests that write.
     pub(crate) write: Flow,
     /// Mean latency of reads, writes and discards, in milliseconds.
     pub(crate) await_ms: RoundedFigure,
@@ -150,7 +150,7 @@ pub(crate) struct Finding {
     pub(crate) began: Option<Timestamp>,
     /// The observation.
     pub(crate) text: String,
-    /// Advice.
+    /// Advice on what to do, in sentences.
     pub(crate) advice: String,
     /// The figures that it rests on.
     pub(crate) figures: Vec<FindingFigure>,

@@ -117,6 +117,6 @@ pub(crate) struct OpenFinding {
     pub(crate) ended: Option<Timestamp>,
     /// The observation.
     pub(crate) text: String,
-    /// Advice.
+    /// Advice on what to do, in sentences.
     pub(crate) advice: String,
 }

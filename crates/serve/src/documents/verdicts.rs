@@ -73,7 +73,7 @@ pub(crate) struct Verdict {
     pub(crate) series: Vec<SeriesChange>,
 }
 
-/// A cause.
+/// A cause of changed response times, by its kind and name.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct NamedCause {
@@ -107,7 +107,7 @@ pub(crate) struct Change {
     pub(crate) shows: bool,
 }
 
-/// Change of the load.
+/// Change of the request rate, and of response times at an equal rate.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct LoadChange {
@@ -125,7 +125,7 @@ pub(crate) struct LoadChange {
     pub(crate) at_equal_rate_p: RoundedFigure,
 }
 
-/// Change of a disk.
+/// Change of a disk's figures.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct DiskChange {

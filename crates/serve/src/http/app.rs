@@ -31,7 +31,7 @@ type CachedAnswer = (Instant, Bytes);
 
 /// State of the server.
 pub(crate) struct App {
-    /// Sources.
+    /// Sources of what is shown.
     pub(crate) sources: Arc<Sources>,
     /// Verdicts.
     pub(crate) engine: Engine,

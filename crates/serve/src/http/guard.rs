@@ -46,7 +46,7 @@ fn without_port(host: &str) -> Option<&str> {
     (!name.is_empty() && (port.is_empty() || is_port(port))).then_some(name)
 }
 
-/// A refusal.
+/// Status and text with which a request is refused.
 pub(crate) type Refusal = (StatusCode, &'static str);
 
 /// Checks a request's host, and the origin of one that changes something.

@@ -7,7 +7,7 @@ use tokio::sync::watch;
 use crate::documents::{Document as _, HostNow, NowDocument};
 use crate::sources::Sources;
 
-/// The latest events.
+/// Channels with the latest events of the live page.
 #[derive(Clone)]
 pub(crate) struct LatestEvents {
     /// The document of now.

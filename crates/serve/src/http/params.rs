@@ -13,7 +13,7 @@ use crate::{verdicts, view};
 const YEAR: Seconds = 366 * 86_400;
 /// The longest span of a view.
 const LONGEST: Seconds = 3 * YEAR;
-/// The shortest.
+/// The shortest span of a view.
 const SHORTEST: Seconds = 60;
 /// Slots of a view that does not say how many.
 const POINTS: usize = 600;

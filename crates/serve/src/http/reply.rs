@@ -17,7 +17,7 @@ const REPORT_POLICY: &str = "sandbox allow-scripts allow-downloads; frame-ancest
 /// A refusal or a failure, with a sentence.
 #[derive(Clone, Debug)]
 pub(crate) struct Problem {
-    /// Status.
+    /// Status of the answer.
     pub(crate) status: StatusCode,
     /// A sentence.
     pub(crate) text: String,

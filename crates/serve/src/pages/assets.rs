@@ -12,11 +12,11 @@ use ui::format::hex;
 pub(crate) struct Asset {
     /// Path of the file.
     pub(crate) path: String,
-    /// Its media type.
+    /// Media type of the file.
     pub(crate) content_type: &'static str,
-    /// Its content.
+    /// Content of the file.
     pub(crate) bytes: Vec<u8>,
-    /// Its content, compressed.
+    /// Content of the file, compressed with gzip.
     pub(crate) gzip: Vec<u8>,
 }
 

@@ -7,7 +7,7 @@ use super::assets::ASSETS;
 pub(crate) struct Frame<'a> {
     /// Path of the page.
     pub(crate) path: &'a str,
-    /// Its query, as it came.
+    /// Query of the page's address, as it came.
     pub(crate) query: &'a str,
     /// True if the reader may set markers.
     pub(crate) can_write: bool,

@@ -19,19 +19,19 @@ pub(crate) use frame::Frame;
 use crate::documents;
 use frame::FrameView;
 
-/// A page.
+/// A page of the site, with the document that it shows.
 pub(crate) enum Page<'a> {
     /// Hosts and their disks.
     Now(&'a documents::NowDocument),
     /// Response times and disks on one axis.
     ResponseTimes(&'a documents::ResponseTimes),
-    /// Verdicts.
+    /// Verdicts on response times.
     Verdicts(&'a documents::Verdicts),
     /// Runs of the ledger.
     Runs(&'a documents::Runs),
     /// Comparison of two runs: the document of `compare --json`.
     Compare(&'a str),
-    /// Markers.
+    /// Markers that were set.
     Markers(&'a documents::Markers),
     /// Text of a terminal.
     Text {

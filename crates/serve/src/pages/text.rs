@@ -15,7 +15,7 @@ fn known(figure: RoundedFigure, word: impl Fn(f64) -> String) -> String {
     }
 }
 
-/// A number.
+/// A figure as a number; a sign where it is not known.
 pub(super) fn number(figure: &RoundedFigure) -> String {
     known(*figure, format::number)
 }
@@ -50,7 +50,7 @@ pub(super) fn array_work(disk: &DiskNow) -> &str {
     array.map_or("", |array| &array.action)
 }
 
-/// A probability.
+/// A probability with three decimals, or that it is less than 0.001.
 pub(super) fn probability(p: RoundedFigure) -> String {
     known(p, |p| match p < 0.001 {
         true => "< 0.001".to_owned(),
@@ -145,7 +145,7 @@ impl Ratio {
         known(self.mean, factor)
     }
 
-    /// Its interval as text.
+    /// Interval of the ratio as text.
     pub(super) fn interval(&self) -> String {
         match self.low.0.is_finite() && self.high.0.is_finite() {
             true => format!("{} to {}", factor(self.low.0), factor(self.high.0)),

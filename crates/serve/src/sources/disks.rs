@@ -9,7 +9,7 @@ use study::watch::EventCode;
 use crate::axis::{Axis, SlotFigures, seconds};
 use crate::documents::{DiskLines, DiskName, HostLines, OpenFinding};
 
-/// A disk.
+/// Series of a disk: its figures, slot by slot.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DiskSeries {
     /// Mean latency in ms.
@@ -24,14 +24,14 @@ pub(crate) struct DiskSeries {
     pub(crate) lies_on: BTreeSet<String>,
 }
 
-/// A host.
+/// Series of a host and its disks.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HostSeries {
     /// Share of the processors' time that was not idle.
     pub(crate) cpu_busy: SlotFigures,
     /// Share of the time in which a task waited for I/O.
     pub(crate) io_pressure: SlotFigures,
-    /// Its disks by name.
+    /// Disks of the host, by name.
     pub(crate) disks: BTreeMap<String, DiskSeries>,
 }
 
@@ -40,7 +40,7 @@ pub(crate) struct HostSeries {
 pub(crate) struct Hosts {
     /// Hosts by name.
     pub(crate) hosts: BTreeMap<String, HostSeries>,
-    /// Findings.
+    /// Findings that are open.
     pub(crate) findings: Vec<OpenFinding>,
 }
 

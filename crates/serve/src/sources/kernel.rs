@@ -29,7 +29,7 @@ struct LastSample {
     error: Option<(String, Timestamp)>,
 }
 
-/// The watch of this host.
+/// A thread that watches this host's counters.
 pub(crate) struct HostWatch {
     seen: Arc<Mutex<LastSample>>,
     stop: Arc<AtomicBool>,

@@ -22,7 +22,7 @@ use service::Stores;
 
 /// All sources.
 pub(crate) struct Sources {
-    /// The ledger.
+    /// Recordings in the ledger.
     pub(crate) ledger: Recordings,
     /// Stores of response times.
     pub(crate) stores: Stores,

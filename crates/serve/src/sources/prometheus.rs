@@ -24,7 +24,7 @@ pub(crate) use client::Address;
 pub(crate) struct NamedExpression {
     /// Name of the series.
     pub(crate) name: String,
-    /// Its expression in PromQL.
+    /// Expression of the series in PromQL.
     pub(crate) query: String,
 }
 

@@ -27,7 +27,7 @@ impl Recordings {
         }
     }
 
-    /// Its path.
+    /// Path of the ledger.
     pub(crate) fn path(&self) -> &std::path::Path {
         &self.path
     }

@@ -288,7 +288,7 @@ impl ServiceFigures {
         self.with_spread(&self.spread.rate, rates)
     }
 
-    /// A percentile.
+    /// Percentile 50 or 95 of the response times, and 99 for any other number, in milliseconds.
     pub(crate) fn percentile(&self, percent: u8) -> Line {
         let (share, spread) = match percent {
             50 => (0.5, &self.spread.p50),
@@ -305,7 +305,7 @@ impl ServiceFigures {
         }
     }
 
-    /// Mean.
+    /// Mean response time of each slot, in milliseconds.
     pub(crate) fn mean_ms(&self) -> Vec<f64> {
         self.each(|row| Some(row.values?.sum / row.count))
     }

@@ -22,7 +22,7 @@ pub(crate) struct View<'a> {
     pub(crate) windows: &'a Windows,
     /// Times of the slots.
     pub(crate) axis: &'a Axis,
-    /// The marker.
+    /// Marker that the verdict is on; `None` of a moment without one.
     pub(crate) marker: Option<&'a Marker>,
     /// Start of the first slot after the moment.
     pub(crate) at: Seconds,

@@ -9,7 +9,7 @@ use crate::median::median;
 /// Weight of the common noise in that of one disk, in degrees of freedom (Smyth 2004).
 const PRIOR: f64 = 4.0;
 
-/// A host.
+/// A host in a race, with its rounds.
 #[derive(Clone, Debug)]
 pub(super) struct RacedHost {
     pub(super) group: usize,

@@ -1,6 +1,6 @@
 //! Status of a host.
 
-/// Status of a host.
+/// Status of a host in a race.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostStatus {
     /// The host may be one of the best.

@@ -16,7 +16,7 @@ pub struct WarmingWork {
     pub cold: Proportion,
     /// The mean latency in seconds of a cold read that does not wait for others.
     pub cold_s: f64,
-    /// The same of a warm one.
+    /// The mean latency in seconds of a warm read that does not wait for others.
     pub warm_s: f64,
     /// The bytes a second that volume and instance let through; `None` if unknown or without limit.
     pub bytes_per_s: Option<f64>,
@@ -40,7 +40,7 @@ pub enum Limit {
 /// Time that the work takes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Forecast {
-    /// Seconds.
+    /// Expected time, in seconds.
     pub seconds: f64,
     /// Time if as little is cold as the bounds of the cold share allow.
     pub low: f64,

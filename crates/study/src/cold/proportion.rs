@@ -6,7 +6,7 @@ const Z: f64 = 1.959_964;
 /// A share between 0 and 1 with its 95 % interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Proportion {
-    /// The share.
+    /// Share of the sample, 0 to 1.
     pub share: f64,
     /// The lower bound.
     pub low: f64,

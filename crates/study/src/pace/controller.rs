@@ -74,7 +74,7 @@ const WINDOW_S: f64 = 5.0;
 /// Number of probes of which the shown latencies are: four seconds of them.
 const SHOWN: usize = 200;
 
-/// Stage of the controller.
+/// Stage of the controller: whether a foreground is present, and whether the background works or pauses.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ControllerStage {
     /// No foreground is present.
@@ -104,7 +104,7 @@ pub struct Controller {
     aims: Targets,
     rate: f64,
     least: f64,
-    /// Room of the mean.
+    /// Room of a mean target: [`ROOM`] or [`ROOM_OF_MEAN`].
     room_of_mean: f64,
     /// Time that one request of the background occupies the device, for which a foreground request may wait, in
     /// seconds.

@@ -46,7 +46,7 @@ pub struct Slice {
     pub seconds: f64,
     /// Number of latencies without the background, and their sum in seconds.
     pub alone: (f64, f64),
-    /// The same beside the background.
+    /// Number of latencies beside the background, and their sum in seconds.
     pub beside: (f64, f64),
     /// Bytes that the background did.
     pub bytes: f64,

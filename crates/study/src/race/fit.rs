@@ -28,7 +28,7 @@ pub(super) enum Cell {
     Failed,
 }
 
-/// A value.
+/// A measured value as the fit takes it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Value {
     /// Logarithm of the value.

@@ -84,7 +84,7 @@ impl Default for Rule {
     }
 }
 
-/// Status of an entrant.
+/// Whether an entrant is still in the race.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum EntrantStatus {
     /// The entrant is measured in the next block, if there is one.

@@ -34,9 +34,9 @@ pub enum Cause {
 /// The answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Conclusion {
-    /// The code.
+    /// The program's own code.
     Code,
-    /// The load.
+    /// The request rate.
     Load,
     /// The system below: a disk, or what another series shows.
     System,

@@ -112,7 +112,7 @@ pub struct NamedSeries {
 pub struct Observations {
     /// Length of a slot, in seconds.
     pub slot_s: f64,
-    /// The service.
+    /// Response times of the service.
     pub service: ServiceTimes,
     /// Disks below the service.
     pub disks: Vec<ObservedDisk>,

@@ -143,7 +143,7 @@ pub(crate) struct Minute {
     pub(crate) evictions: f64,
 }
 
-/// The service.
+/// State of the simulated service: how its rate, times and disk wander.
 #[derive(Default)]
 pub(crate) struct Service {
     of_rate: Wander,

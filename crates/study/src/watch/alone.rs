@@ -259,7 +259,7 @@ fn slower(sample: &Sample, group: &Group<'_>) -> Option<Sighting> {
     })
 }
 
-/// The other members in words.
+/// The other members of the group in words: the name of a single one, or their number.
 fn rest(group: &Group<'_>, device: &DeviceSample) -> String {
     let others = group.members.iter();
     let others = others.filter(|one| one.device.id != device.device.id);

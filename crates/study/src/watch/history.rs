@@ -33,7 +33,7 @@ pub(super) type FlowKindPoint = fn(&Point) -> &FlowPoint;
 /// A device in about a second.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Point {
-    /// End.
+    /// End of the interval.
     pub(super) end: SampleTime,
     /// Length, in seconds.
     pub(super) seconds: f64,

@@ -22,7 +22,7 @@ pub(crate) enum Demand {
     Rate(f64),
 }
 
-/// A disk.
+/// A simulated disk.
 #[derive(Clone, Debug)]
 pub(crate) struct Disk {
     /// Time of a request, in seconds.

@@ -11,7 +11,7 @@ pub(super) const MAX_FAILURES: usize = 2;
 
 /// The measurements of a record, by layout.
 pub(super) struct Measurements<'a> {
-    /// The record.
+    /// Record of the sweep.
     pub record: &'a SweepRecord,
     /// Cells of each layout that count, in order of time.
     cells: Vec<Vec<&'a Cell>>,

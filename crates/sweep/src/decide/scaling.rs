@@ -18,7 +18,7 @@ use super::summary::in_average_block;
 
 /// A curve of measured layouts.
 pub(super) struct MeasuredCurve {
-    /// The curve.
+    /// Objective over the number of members.
     pub curve: ScalingCurve,
     /// The layouts of its points.
     pub layouts: Vec<usize>,

@@ -15,7 +15,7 @@ use study::race::{EntrantStatus as Place, Measurement, Race, Rule, replay};
 pub(super) struct Score {
     /// The score.
     pub value: f64,
-    /// The half width.
+    /// 95 % half width of the score, as a share of it; `None` where it is not known.
     pub half_width: Option<f64>,
 }
 

@@ -248,7 +248,7 @@ impl TypeComparison {
         self.volumes.iter().any(|outcome| !outcome.runs.is_empty())
     }
 
-    /// The document.
+    /// The comparison as a JSON document.
     pub(crate) fn document(&self) -> String {
         ui::json::document(DOCUMENT, self)
     }

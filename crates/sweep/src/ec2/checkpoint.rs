@@ -87,7 +87,7 @@ pub(crate) struct RoundMeasurement {
 pub(crate) struct TypeSweepCheckpoint {
     /// Id of the sweep, which its volumes carry as a tag.
     pub id: String,
-    /// Start.
+    /// Time at which the sweep started.
     pub started: Timestamp,
     /// The instance that the volumes are attached to.
     pub instance: String,
@@ -99,7 +99,7 @@ pub(crate) struct TypeSweepCheckpoint {
     pub specs: Vec<VolumeSpec>,
     /// The volumes so far, one for each type in their order.
     pub volumes: Vec<VolumeState>,
-    /// The objective.
+    /// Objective by which types are ranked.
     pub objective: Objective,
     /// The requirements.
     pub requires: Vec<Requirement>,

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-/// A clock.
+/// Clock of a sweep, which tests simulate.
 pub(crate) trait SweepClock {
     /// Time since an arbitrary start.
     fn now(&self) -> Duration;
@@ -10,7 +10,7 @@ pub(crate) trait SweepClock {
     fn pause(&mut self, span: Duration);
 }
 
-/// The clock of the host.
+/// The host's monotonic clock.
 pub(crate) struct HostClock(Instant);
 
 impl HostClock {

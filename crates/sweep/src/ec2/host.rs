@@ -25,7 +25,7 @@ use domain::values::Size;
 use ui::context::Context;
 use ui::exit::{ExitClass as _, Failure, sentence};
 
-/// Size of a write.
+/// Size of a write that fills a volume, in bytes.
 const WRITE_SIZE: usize = 1 << 20;
 
 /// This host, as it fills and measures volumes.

@@ -23,7 +23,7 @@ pub(crate) const MONTH_H: f64 = 730.0;
 /// Default of the part of each volume that is written and measured.
 const DEFAULT_SPAN: Bytes = Bytes::gib(1);
 
-/// The plan of a sweep.
+/// Plan of a sweep over types of volumes.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct TypeSweepPlan {
     pub(crate) specs: Vec<VolumeSpec>,

@@ -24,7 +24,7 @@ impl ConfigFile {
         }
     }
 
-    /// Path.
+    /// Path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -136,7 +136,7 @@ fn field(name: &str) -> Field {
     }
 }
 
-/// Fields of a line.
+/// Fields of a line of an access log.
 #[derive(Default)]
 struct LineFields<'a> {
     method: &'a [u8],

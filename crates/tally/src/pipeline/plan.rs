@@ -13,7 +13,7 @@ const COPIED: usize = 10_000;
 /// Stores of the sums, and the routes to them.
 #[derive(Debug)]
 pub struct SumTargets {
-    /// Stores.
+    /// Addresses of the stores.
     pub stores: Vec<StoreAddress>,
     /// The store of each event; without them each store has all.
     pub routes: Option<Routes>,

@@ -12,7 +12,7 @@ use crate::sums::Sums;
 /// Bytes to skip of a delivery that is in the store as a whole.
 pub(super) const ALL: usize = usize::MAX;
 
-/// A store.
+/// Sums on their way to one store.
 pub(super) struct StoreSums {
     /// Only asked: the writer has a connection of its own.
     store: Box<dyn Store>,

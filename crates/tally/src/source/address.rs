@@ -17,12 +17,12 @@ const SCHEMES: &[&str] = &[
     "kafka://",
 ];
 
-/// Address of a source.
+/// Where events are read from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SourceAddress {
     /// Standard input.
     Stdin,
-    /// A file.
+    /// A file, by its path.
     File(PathBuf),
     /// A function of gearmand.
     Gearman(gearman::GearmanFunction),

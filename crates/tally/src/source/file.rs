@@ -25,7 +25,7 @@ const POLL: Duration = Duration::from_millis(100);
 /// Time for which a file is read on when another has taken its name: a writer opens the new one later.
 const LINGER: Duration = Duration::from_secs(3);
 
-/// A file.
+/// Source that reads a file, and follows it through rotation.
 #[derive(Debug)]
 pub struct FileSource {
     path: PathBuf,

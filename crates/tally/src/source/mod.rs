@@ -39,7 +39,7 @@ pub enum Identity<'a> {
 /// Lines of events with their identity.
 #[derive(Clone, Debug)]
 pub struct Delivery<'a> {
-    /// Identity.
+    /// Identity of the delivery, by which it is counted once.
     pub identity: Identity<'a>,
     /// The events, one a line.
     pub lines: &'a [u8],

@@ -10,7 +10,7 @@ use super::{Archive, Result, Settings, Store, StoreError, StoreLimits, sqlite};
 use crate::classes::ClassBounds;
 use crate::level::Zone;
 
-/// Address of a store.
+/// Where a store is: a file or a database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreAddress {
     /// A file of SQLite.

@@ -22,7 +22,7 @@ pub struct Piece {
     pub level: RollUpLevel,
     /// Marks of the store: the coarser levels have these rows before them, and keep them.
     pub marks: Watermarks,
-    /// The rows.
+    /// Rows of the piece, with tags and histograms.
     pub rows: Vec<PieceRow>,
 }
 
@@ -40,7 +40,7 @@ pub struct PieceRow {
 /// Rows that are to be moved.
 #[derive(Clone, Debug)]
 pub struct MovedRows {
-    /// Level.
+    /// Level of the rows.
     pub level: RollUpLevel,
     /// Numbers of tags; `None` for all.
     pub tags: Option<Vec<i64>>,
@@ -55,7 +55,7 @@ pub struct Pending {
     pub number: u64,
     /// Address of the store that it is for.
     pub target: String,
-    /// The piece.
+    /// The piece that was taken out.
     pub piece: Piece,
 }
 

@@ -7,7 +7,7 @@ use record::Nanos;
 
 use crate::io::Io;
 
-/// Queue depth.
+/// Mean and maximum number of requests in flight.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct QueueDepth {
     pub(crate) mean: f64,

@@ -26,7 +26,7 @@ impl Merge for Column {
     }
 }
 
-/// The map.
+/// Number of I/Os by time (columns) and position (rows).
 #[derive(Debug)]
 pub(crate) struct HeatMap {
     columns: Series<Column>,

@@ -55,7 +55,7 @@ impl<T: Merge> Series<T> {
         self.slices = halved;
     }
 
-    /// The same, to change them.
+    /// The slices, to change them.
     pub(super) fn slices_mut(&mut self) -> &mut [T] {
         &mut self.slices
     }

@@ -20,7 +20,7 @@ const HEAD: usize = 20;
 /// Length of a block at most, so that a reader's memory is bounded.
 pub(super) const LONGEST: usize = 1 << 20;
 
-/// Kind of a block.
+/// Kind of a block of a trace file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BlockKind {
     /// Description of the trace.

@@ -23,7 +23,7 @@ impl Malformed {
 /// A field without the white space around it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Field<'a> {
-    /// Its text.
+    /// Text of the field.
     pub(crate) text: &'a str,
     column: usize,
 }

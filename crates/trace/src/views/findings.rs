@@ -20,7 +20,7 @@ pub(crate) struct TraceFinding {
 }
 
 impl TraceFinding {
-    /// Its severity as a word.
+    /// Severity of the finding as a word.
     pub(crate) fn name(&self) -> &'static str {
         ui::format::severity(self.severity)
     }

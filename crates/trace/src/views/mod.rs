@@ -173,15 +173,15 @@ pub(crate) struct GroupShown {
 #[derive(Clone, Copy, Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct LatencyShown {
-    /// The mean.
+    /// Mean latency.
     pub(crate) mean_us: f64,
-    /// The median.
+    /// Median latency.
     pub(crate) p50_us: f64,
     /// The 99th percentile.
     pub(crate) p99_us: f64,
     /// The 99.9th percentile.
     pub(crate) p999_us: f64,
-    /// The longest.
+    /// Longest latency.
     pub(crate) max_us: f64,
 }
 

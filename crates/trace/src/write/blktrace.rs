@@ -23,7 +23,7 @@ pub(super) struct Blktrace<W> {
     named: HashMap<u32, NameIndex>,
 }
 
-/// Fields of an event.
+/// Fields of an event in blktrace's format.
 #[derive(Default)]
 struct EventFields<'a> {
     time: u64,

@@ -25,7 +25,7 @@ pub(crate) enum TraceFormat {
     Blkparse,
     /// fio's log of I/O, version 2.
     Iolog2,
-    /// The same, version 3.
+    /// fio's log of I/O, version 3.
     Iolog3,
 }
 

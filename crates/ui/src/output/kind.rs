@@ -11,7 +11,7 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 use serde_json::Value;
 
-/// A format of outputs.
+/// Kind of a file that an output may replace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutputFormat {
     /// An HTML page.

@@ -152,7 +152,7 @@ struct VolumeDocument<'a> {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct ColdDocument {
-    /// The share.
+    /// Share of the blocks that are cold, from 0 to 1.
     share: f64,
     /// Lower bound.
     low: f64,
@@ -164,7 +164,7 @@ struct ColdDocument {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct PenaltyDocument {
-    /// Median.
+    /// Median of that time, in seconds.
     median_s: f64,
     /// Lower bound of the median's 95 % interval.
     median_low_s: f64,

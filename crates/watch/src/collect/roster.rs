@@ -19,7 +19,7 @@ const SHARE: u32 = 50;
 /// Number of departed devices that are remembered.
 const REMEMBERED: usize = 1000;
 
-/// A device in a reading.
+/// Counters of a device in one reading of the kernel's.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DeviceReading {
     /// Major and minor number of the device.

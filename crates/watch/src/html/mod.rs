@@ -84,7 +84,7 @@ pub(crate) fn write_file(
     output.write(&page(course, marks, source, notes)?)
 }
 
-/// The page.
+/// Content of the page of a watch.
 fn page(
     course: &FigureSeries,
     marks: &[Mark],

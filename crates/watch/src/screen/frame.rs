@@ -121,7 +121,7 @@ impl DeviceFigures {
 /// A device in an interval.
 #[derive(Clone, Debug)]
 pub(crate) struct DeviceRow {
-    /// The device.
+    /// Device that the row shows.
     pub device: Arc<Device>,
     /// Figures of the device, shared with the frame before where they are the same, as for an idle device.
     pub figures: Arc<DeviceFigures>,

@@ -30,7 +30,7 @@ pub(crate) enum Page {
     Devices,
     /// A single device.
     Detail,
-    /// The findings.
+    /// All findings.
     Findings,
     /// The processes that do most I/O.
     Processes,

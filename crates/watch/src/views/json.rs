@@ -129,7 +129,7 @@ pub(crate) struct FindingDocument<'a> {
     id: u64,
     /// Code of the finding, which names its rule.
     code: EventCode,
-    /// Severity.
+    /// Severity of the finding.
     severity: Severity,
     /// The device or the host that it is about.
     subject: &'a Subject,

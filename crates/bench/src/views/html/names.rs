@@ -13,7 +13,7 @@ const SHORT_CHARS: usize = 24;
 pub struct Subject<'a> {
     /// Place of the run in the report, which decides its colour.
     pub slot: usize,
-    /// The run.
+    /// The run that is shown.
     pub run: &'a Run,
     /// Figures and findings of the run.
     pub conclusion: &'a Conclusion,

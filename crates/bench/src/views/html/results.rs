@@ -44,7 +44,7 @@ pub(super) struct FindingMark {
     pub(super) of: String,
 }
 
-/// Rows of a phase.
+/// Rows of the table of results that belong to one phase.
 pub(super) struct PhaseRows {
     pub(super) name: String,
     pub(super) anchor: String,

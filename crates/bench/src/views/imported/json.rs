@@ -149,7 +149,7 @@ struct PhaseDocument<'a> {
     read: Option<FlowDocument>,
     /// Writes.
     write: Option<FlowDocument>,
-    /// Syncs.
+    /// Sync calls; null where the tool reports none.
     sync: Option<FlowDocument>,
     /// Commits: writes together with the sync that ends them.
     commit: Option<FlowDocument>,

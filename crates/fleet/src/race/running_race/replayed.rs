@@ -10,7 +10,7 @@ use sweep::Figure;
 pub(crate) struct RaceSetup<'a> {
     /// The figures of each round; hosts are ranked by the first.
     pub figures: &'a [Figure],
-    /// The floors.
+    /// Requirements that each disk of a host must meet.
     pub floors: &'a [HostFloor],
     /// Length of a round, in seconds.
     pub round_s: f64,
@@ -71,7 +71,7 @@ impl ReplayedRace {
         Race::new(&group_of, rule).proof_rounds()
     }
 
-    /// The setup.
+    /// Parameters with which the race of `record` is replayed.
     pub(crate) fn setup<'a>(&'a self, record: &'a RaceRecord) -> RaceSetup<'a> {
         RaceSetup {
             figures: &record.figures,

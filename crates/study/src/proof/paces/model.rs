@@ -44,7 +44,7 @@ pub(super) enum Load {
     Closed(usize, f64),
 }
 
-/// A case.
+/// A simulated device with its load, as a row of the proof.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Case {
     pub(super) name: &'static str,

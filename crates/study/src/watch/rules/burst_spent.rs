@@ -53,7 +53,7 @@ struct LostLevel {
     after: Level,
 }
 
-/// A level.
+/// Mean figures of a disk while its rate was level.
 #[derive(Clone, Copy, Debug)]
 struct Level {
     ops: f64,

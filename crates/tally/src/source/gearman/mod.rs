@@ -63,7 +63,7 @@ impl GearmanFunction {
         })
     }
 
-    /// Connects.
+    /// Connects to gearmand.
     pub(crate) fn connect(&self) -> io::Result<TcpStream> {
         let mut last = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
         for address in self.server.to_socket_addrs()? {

@@ -38,7 +38,7 @@ pub(crate) fn request(into: &mut Vec<u8>, kind: u32, parts: &[&[u8]]) {
     }
 }
 
-/// A response.
+/// A response of gearmand: its kind and data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Response<'a> {
     pub(crate) kind: u32,

@@ -17,7 +17,7 @@ use crate::server::{HttpResponse, answer};
 const BODY: usize = 8 << 20;
 /// Bytes of all bodies that are in memory.
 const BODIES: usize = 64 << 20;
-/// Time for a body.
+/// Time within which the body of a request must arrive.
 const BODY_TIME: Duration = Duration::from_secs(30);
 /// Time for a commit, after which the client is told to try again.
 const COMMIT_TIME: Duration = Duration::from_secs(30);

@@ -12,7 +12,7 @@ use crate::store::sqlite::{SqliteStore, add_tags};
 use crate::store::{AppliedBatch, Batch, Result, Settings, Store as _, sql};
 use crate::sums::{Sums, Values};
 
-/// An outbox.
+/// Store of SQLite with the inserts that ClickHouse has not confirmed.
 pub(super) struct Outbox {
     pub(super) store: SqliteStore,
     /// Name of the outbox, by which its inserts differ from those of others.

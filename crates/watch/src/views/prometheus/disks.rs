@@ -8,7 +8,7 @@ use record::sample::{DeviceKind, disks_of_partition};
 
 use super::text::Text;
 
-/// A metric of a disk.
+/// A metric of disks: its name, help and value.
 struct DiskMetric {
     name: &'static str,
     kind: &'static str,
