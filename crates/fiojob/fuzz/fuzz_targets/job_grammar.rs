@@ -31,8 +31,8 @@ fn file(draw: &mut Draw<'_>) -> String {
 fn lines(draw: &mut Draw<'_>, text: &mut String) {
     for _ in 0..draw.byte() % 8 {
         let line = match draw.byte() {
-            0..6 => format!("; {}", draw.name()),
-            6..10 => draw.name().replace('\n', " "),
+            0..6 => format!("; {}", draw.word()),
+            6..10 => draw.word().replace('\n', " "),
             10..14 => format!("include {}", draw.of(&["abc", "a-long-name.fio", ""])),
             _ => option(draw),
         };
@@ -174,7 +174,7 @@ fn value(draw: &mut Draw<'_>, row: &OptionRow) -> String {
         "rate_iops" => return several(draw, ",", |draw| draw.whole()),
         "size" | "io_size" | "offset" | "offset_increment" => return draw.size(),
         "runtime" | "ramp_time" => return draw.time(),
-        "name" | "description" => return draw.name().replace('\n', " "),
+        "name" | "description" => return draw.word().replace('\n', " "),
         _ => return draw.whole(),
     };
     word.to_owned()
