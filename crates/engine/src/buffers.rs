@@ -39,11 +39,7 @@ impl Buffers {
     /// # Errors
     /// When the kernel gives no memory.
     pub(crate) fn new(block: usize, slots: u32, workers: u32, seed: u64) -> io::Result<Buffers> {
-        let stride = block.next_multiple_of(ALIGNMENT);
-        let count = (MAX_BYTES / stride / workers as usize).clamp(1, slots as usize);
-        let buffers = Buffers::map(block, count)?;
-        buffers.fill(seed);
-        Ok(buffers)
+        Buffers::random(block, slots, MAX_BYTES / workers as usize, seed, 1)
     }
 
     /// The same for a job that reads and writes. Reads have memory of their own, so that no write has the data of an
@@ -52,12 +48,26 @@ impl Buffers {
     /// # Errors
     /// When the kernel gives no memory.
     pub(crate) fn mixed(block: usize, slots: u32, workers: u32, seed: u64) -> io::Result<Buffers> {
+        let bytes = MAX_BYTES / workers as usize;
+        let mut buffers = Buffers::random(block, slots, bytes, seed, 2)?;
+        buffers.count /= 2;
+        buffers.reads_at = buffers.count as usize * buffers.stride;
+        Ok(buffers)
+    }
+
+    /// Maps so many equal `parts` of at most `bytes` in all, with a random buffer for each slot in each part; slots share
+    /// where there is no room.
+    fn random(
+        block: usize,
+        slots: u32,
+        bytes: usize,
+        seed: u64,
+        parts: usize,
+    ) -> io::Result<Buffers> {
         let stride = block.next_multiple_of(ALIGNMENT);
-        let count = (MAX_BYTES / 2 / stride / workers as usize).clamp(1, slots as usize);
-        let mut buffers = Buffers::map(block, 2 * count)?;
+        let count = (bytes / parts / stride).clamp(1, slots as usize);
+        let buffers = Buffers::map(block, parts * count)?;
         buffers.fill(seed);
-        buffers.count = count as u32;
-        buffers.reads_at = count * stride;
         Ok(buffers)
     }
 
