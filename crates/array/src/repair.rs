@@ -18,7 +18,7 @@ use domain::plan_binding::PlannedDisk;
 use evidence::Evidence;
 use ui::exit::sentence;
 
-/// What became of an array that a killed command left.
+/// Result for an array that a killed command left.
 enum RepairResult {
     /// The array stays, and is not repaired again; the reason, as sentences.
     Kept(String),

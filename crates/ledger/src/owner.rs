@@ -20,7 +20,7 @@ pub struct Owner {
     pub started: u64,
 }
 
-/// Whether the process that owns something still runs.
+/// Liveness of the process that owns something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum OwnerLiveness {
     /// The owner is at work.

@@ -68,7 +68,7 @@ struct RunColumns<'a> {
     reported: Option<&'a Summary>,
 }
 
-/// What was concluded of a run: verdict and findings.
+/// Conclusion of a run: verdict and findings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunConclusion {
     /// Verdict of the findings together.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::locate::BLOCK;
 
-/// How mismatches are repaired.
+/// Method by which mismatches are repaired.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum RepairMethod {
     /// Rewriting what one member has wrong from the others.

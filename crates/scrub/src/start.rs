@@ -160,7 +160,7 @@ fn array_of<'a>(uuid: &str, root: &Root, devices: &'a Devices) -> Option<&'a Dev
         .find(|device| Sync::of(root, device).uuid().as_deref() == Some(uuid))
 }
 
-/// How a scrub is started: whether it repairs and begins anew, and the tunables before.
+/// Settings of a start: repair, a new beginning, and the tunables before.
 #[derive(Clone, Debug)]
 pub(crate) struct StartRequest {
     /// True if mismatches are to be rewritten.

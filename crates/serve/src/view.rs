@@ -24,7 +24,7 @@ const MOST_BANDS: usize = 200;
 /// The fewest slots.
 const FEWEST: usize = 20;
 
-/// What a view is asked of: tag, span and disks.
+/// Subject of a view: tag, span and disks.
 #[derive(Clone, Debug)]
 pub(crate) struct Question {
     /// The tag; `None` takes the busiest.

@@ -51,7 +51,7 @@ pub(crate) trait DeviceObserver {
     fn take_progress(&mut self, at: &ReadingProgress<'_>);
 }
 
-/// What was read so far, and at which rate.
+/// Ranges read so far, and the rate.
 #[derive(Clone, Debug)]
 pub(crate) struct ReadingProgress<'a> {
     /// Ranges that were read, now or at an earlier start.

@@ -22,7 +22,7 @@ pub(super) struct ExchangeDevice {
     pub slot: Option<u32>,
 }
 
-/// How the disk takes the member's place.
+/// Way in which the disk takes the member's place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ExchangeCourse {
     /// The member serves while the disk becomes a copy of it (mdadm(8), `--replace`).

@@ -126,7 +126,7 @@ pub(crate) fn remove_left_over(parent: &Path) -> Vec<LeftoverFolder> {
 }
 
 /// Does the same as [`remove_left_over`] on a file system of this kind. The locks of one that other hosts may mount
-/// too hold for one host alone (NFS has none for directories, FUSE mostly none), so nobody can tell there what is
+/// too hold for one host alone (NFS has none for directories, FUSE mostly none), so it cannot be known there what is
 /// abandoned.
 fn remove_on(medium: FilesystemMedium, parent: &Path) -> Vec<LeftoverFolder> {
     let shared = matches!(medium, FilesystemMedium::Network | FilesystemMedium::Fuse);

@@ -62,7 +62,7 @@ impl Wire {
     }
 }
 
-/// What knows why the connection of a [`Wire`] ended.
+/// Source of the reason for which the connection of a [`Wire`] ended.
 pub(crate) trait WireEnd: Send {
     /// Reason why the connection ended; empty where none is known.
     fn why(&mut self) -> String;

@@ -67,7 +67,7 @@ struct GroupReport<'a> {
     group: &'a str,
     /// Number of its hosts.
     hosts: usize,
-    /// How its race ended: `decided` (the best are known), `equal` (the best are known, and others are as good),
+    /// End of its race: `decided` (the best are known), `equal` (the best are known, and others are as good),
     /// `rounds` (no rounds are left), `few` (no more hosts than are kept) or `open` (it did not end).
     end: &'static str,
     /// Number of hosts that are kept.

@@ -29,7 +29,7 @@ use ui::exit::{ExitClass as _, Failure};
 /// Interval at which the signal is polled.
 const POLL: Duration = Duration::from_millis(50);
 
-/// What a race is given: connection, interrupt and limits.
+/// Settings of a race: connection, interrupt and limits.
 pub(super) struct RaceConditions<'a> {
     /// The way to the hosts.
     pub transport: &'a dyn Transport,

@@ -123,7 +123,7 @@ impl Drop for Output<'_> {
     }
 }
 
-/// What the connection to a host reports: rates, its loss, or a new try.
+/// Report of the connection to a host: rates, its loss, or a new try.
 enum HostEvent {
     Sample(Box<HostRates>),
     Dead(String),

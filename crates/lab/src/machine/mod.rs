@@ -66,7 +66,7 @@ const READER: Duration = Duration::from_secs(10);
 /// Longest time for QEMU to end in order.
 const ORDERLY: Duration = Duration::from_secs(20);
 
-/// How a machine ended: status of the command, and times.
+/// End of a machine: status of the command, and times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MachineEnd {
     /// The command's exit status, as a shell gives it; `None` when the power was cut before.

@@ -410,7 +410,7 @@ impl DestroyTarget {
 }
 
 /// Opens another descriptor of an open file, which does not go through its path and shares no flags with the first.
-/// What was not allowed of the first may be refused.
+/// An access that the first was not allowed may be refused.
 ///
 /// # Errors
 /// When the kernel refuses.

@@ -159,7 +159,7 @@ impl FromStr for SignatureKind {
 pub struct Signature {
     /// Position, in bytes from the start.
     pub offset: u64,
-    /// What the signature is of, such as a file system.
+    /// Kind of content that the signature is of, such as a file system.
     pub kind: SignatureKind,
 }
 

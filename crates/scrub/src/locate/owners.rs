@@ -27,7 +27,7 @@ pub(crate) struct Owner {
     pub what: OwnerKind,
 }
 
-/// What a range of an array belongs to.
+/// Owner of a range of an array.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum OwnerKind {
     /// Parts of a file.

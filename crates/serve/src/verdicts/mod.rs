@@ -35,7 +35,7 @@ const SETTLED: Seconds = 30;
 /// The most verdicts that are remembered.
 const MOST_REMEMBERED: usize = 2000;
 
-/// What a verdict is asked of: tag, span and host.
+/// Subject of a verdict: tag, span and host.
 #[derive(Clone, Debug)]
 pub(crate) struct Question {
     /// The tag; `None` takes the busiest.

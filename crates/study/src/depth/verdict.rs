@@ -18,7 +18,7 @@ pub struct KnownCaps {
     pub iops: Option<f64>,
 }
 
-/// What limits the throughput at the depth that was found.
+/// Limit of the throughput at the depth that was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BindingLimit {
     /// The volume's limit of bytes a second.

@@ -84,7 +84,7 @@ impl Default for Rule {
     }
 }
 
-/// Whether an entrant is still in the race.
+/// Status of an entrant: in the race, or out of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum EntrantStatus {
     /// The entrant is measured in the next block, if there is one.

@@ -38,7 +38,7 @@ const TOP: usize = 5;
 /// Time for the last flush after a stop.
 const LAST_FLUSH: Duration = Duration::from_secs(20);
 
-/// What a pipeline leaves unstored at its end.
+/// Events that a pipeline leaves unstored at its end, and the reason.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct PipelineEnd {
     /// Events that were summed and are in no store, since a store was down to the end.

@@ -133,7 +133,7 @@ fn refresh(folder: &Folder, send: &SyncSender<Vec<Run>>) {
 
 impl Folder {
     /// Places of the files, and then of those that links lead to, such as PostgreSQL's `pg_wal` and its tablespaces.
-    /// What lies on other devices is left out.
+    /// Files on other devices are left out.
     fn runs(&self) -> Vec<Run> {
         let mut walk = FolderWalk::default();
         let mut links = VecDeque::from([self.path.clone()]);

@@ -15,7 +15,7 @@ use super::text::Capabilities;
 /// The interval at which it is checked whether the shell has given the terminal back.
 const AWAY: Duration = Duration::from_millis(500);
 
-/// What the screen does after a key.
+/// Action of the screen after a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyResult {
     /// The screen continues.
