@@ -85,9 +85,11 @@ impl ThinkPause {
     }
 
     /// Time from which the latency of a request that was due at `due` counts. What was due in the last pause waited
-    /// for the worker, and counts from its end; what was due before it waited for the disk.
+    /// for the worker, and counts from its end; what was due before it waited for the disk. Where pauses postpone what
+    /// a rate has due, `due` is later by the pause already, also of a request that was late when it began.
     pub(crate) fn counts_from(&self, due: u64) -> u64 {
-        match due >= self.since.saturating_sub(self.ticks) {
+        let due_in_pause = due >= self.since.saturating_sub(self.ticks);
+        match due_in_pause && !self.stops_rate {
             true => due.max(self.since),
             false => due,
         }
@@ -123,5 +125,21 @@ mod tests {
         ] {
             assert_eq!(pause.counts_from(due), from, "{due}");
         }
+    }
+
+    #[test]
+    fn a_request_that_was_late_before_a_postponing_pause_stays_as_late() {
+        let rules = ThinkTime {
+            time: Nanos(100),
+            every: 1,
+            stops_rate: true,
+            ..ThinkTime::default()
+        };
+        let mut pause = ThinkPause::new(&rules, 1000, |span| span.0);
+        let due_before = 1970;
+        let postponed = pause.completed(true, 2000, 0).unwrap();
+        assert_eq!(postponed, 100);
+        assert_eq!(pause.resumes_at(), Some(2100));
+        assert_eq!(pause.counts_from(due_before + postponed), 2070);
     }
 }
