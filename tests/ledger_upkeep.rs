@@ -113,4 +113,8 @@ fn without_a_ledger_the_command_that_begins_one_is_named() {
             .refuses(&["there is no ledger at ", "disksmith bench ."]);
     }
     assert!(!place.ledger().exists() && !place.path("x.db").exists());
+    // It goes to the ledger that was asked for.
+    let said = place.run(&["watch", "--at", "10:00", "--ledger", "no ledger.db"]);
+    said.ends_with(1)
+        .warns(&["disksmith watch --record --ledger 'no ledger.db'"]);
 }

@@ -16,6 +16,7 @@ const CONTENT: &str = "each 4 KiB of a write differ from all others";
 const VERIFY: &str = "what was written is read back whole, by what this run remembers; a job that reads verifies what an \
      earlier run has written";
 const ZONES: &str = "zones are not reset before they are full";
+const WRITE_POINTERS: &str = "no target has zones with a write pointer of their own";
 const REGIONS: &str =
     "sprandom is replaced by several passes over the whole target, without regions";
 const TRIMS: &str = "a job either trims, or reads and writes";
@@ -393,6 +394,13 @@ pub const OPTIONS: &[OptionRow] = &[
     stops("merge_blktrace_iters", &[], REPLAY),
     stops("zone_reset_threshold", ZERO, ZONES),
     stops("zone_reset_frequency", ZERO, ZONES),
+    stops("recover_zbd_write_error", ZERO, WRITE_POINTERS),
+    stops("write_zone_remainders", ZERO, WRITE_POINTERS),
+    stops(
+        "random_sequence_stride",
+        ZERO,
+        "places are not given as a list",
+    ),
     stops(
         "uncached",
         ZERO,

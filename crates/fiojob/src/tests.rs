@@ -197,16 +197,16 @@ fn options_of_a_command_line_beside_a_file_hold_where_the_file_does_not_give_the
     let options = [("client", "db1"), ("name", "x"), ("warp", "1")];
     let options = options.map(|(name, value)| (name, value.to_owned()));
     let errors = read_with("job.fio", "[\n", &options, &SURROUNDINGS).unwrap_err();
-    let error_of = errors.to_string();
-    let error_of: Vec<_> = error_of.lines().collect();
+    let text = errors.to_string();
+    let lines: Vec<_> = text.lines().collect();
     assert!(
-        error_of[0].starts_with("the command line: client: "),
-        "{error_of:?}"
+        lines[0].starts_with("the command line: client: "),
+        "{lines:?}"
     );
-    assert!(error_of[1].starts_with("job.fio, line 1: "), "{error_of:?}");
+    assert!(lines[1].starts_with("job.fio, line 1: "), "{lines:?}");
     assert!(
-        error_of[2].starts_with("the command line: warp: "),
-        "{error_of:?}"
+        lines[2].starts_with("the command line: warp: "),
+        "{lines:?}"
     );
 }
 

@@ -57,14 +57,20 @@ pub(super) fn limit(
         Amount::Bytes(bytes) => bytes,
         Amount::Percent(percent) => share(part.total, percent),
     };
-    let pass = match job.size {
+    let pass = pass(job, blocks, part);
+    let (pass, size) = match job.size {
         // Less than the files have, but not more.
-        Some(size) if job.filesize.is_some() => bytes(size).min(part.covered().0),
-        _ => pass(job, blocks, part),
+        Some(size) if job.filesize.is_some() => {
+            let size = bytes(size).min(part.covered().0);
+            (pass.min(size), size)
+        }
+        _ => (pass, part.total.0),
     };
     let bytes = match job.io_size {
-        None => pass.checked_mul(job.passes()),
         Some(given) => by_io_size(job, blocks, pass, bytes(given)),
+        // As in fio a job that reads back what it wrote does so until both come to its size.
+        None if read_back(job) > 0.0 => by_io_size(job, blocks, pass, size),
+        None => pass.checked_mul(job.passes()),
     };
     let bytes = bytes.ok_or_else(|| {
         job.error(
@@ -110,6 +116,14 @@ fn pass(job: &Job, blocks: &Blocks, part: &UsedPart) -> u64 {
     }
 }
 
+/// Share of what a job transfers that it reads back to verify it, 0 to 1.
+fn read_back(job: &Job) -> f64 {
+    match job.rules.verify.is_some() && job.rules.reads_back {
+        true => 1.0 - read_fraction(job),
+        false => 0.0,
+    }
+}
+
 /// Bytes that a job transfers by an `io_size` of `given`: as many passes as there are loops, and as in fio more until
 /// the data written and read back comes to it; but never more than `given` for each pass.
 fn by_io_size(job: &Job, blocks: &Blocks, pass: u64, given: u64) -> Option<u64> {
@@ -120,13 +134,9 @@ fn by_io_size(job: &Job, blocks: &Blocks, pass: u64, given: u64) -> Option<u64> 
         false => pattern.reads && pattern.writes,
     };
     let pass = if continues { pass.max(given) } else { pass };
-    let read_back = match job.rules.verify.is_some() && job.rules.reads_back {
-        true => 1.0 - read_fraction(job),
-        false => 0.0,
-    };
     // A rest of less than a block is not moved.
     let least = given.saturating_sub(blocks.largest - 1) as f64;
-    let passes = (least / (pass as f64 * (1.0 + read_back))).ceil() as u64;
+    let passes = (least / (pass as f64 * (1.0 + read_back(job)))).ceil() as u64;
     let moved = pass.checked_mul(passes.max(job.passes()))?;
     Some(moved.min(given.checked_mul(job.passes())?))
 }
