@@ -1,7 +1,6 @@
 //! The verb `bench`: suites, the preparation of a target, and the conclusions from a run.
 
 pub(crate) mod answer;
-mod answer_format;
 pub mod args;
 mod around;
 pub mod conclusion;
@@ -36,6 +35,7 @@ mod testfile;
 mod tests;
 mod trials;
 pub mod views;
+mod zone_phases;
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
