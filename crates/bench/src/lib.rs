@@ -257,7 +257,7 @@ pub fn document_types() -> Vec<ui::schema::DocumentType> {
         DocumentType::whole::<views::json::RunDocument>("bench", None),
         DocumentType::of::<runs::compare::ComparisonBody>("compare"),
         DocumentType::of::<imported::ImportBody>("import"),
-        DocumentType::whole::<views::imported::json::ImportedDocument>("import", None),
+        DocumentType::whole::<views::json::ImportedDocument>("import", None),
         DocumentType::of::<runs::RunsBody>("runs"),
         DocumentType::of::<runs::recordings::RecordingsBody>("runs"),
         DocumentType::of::<runs::recordings::RemovedBody>("runs"),

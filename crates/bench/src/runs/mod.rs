@@ -198,7 +198,7 @@ impl ConcludedRun {
     fn document(&self) -> String {
         match self {
             ConcludedRun::Measured(run, conclusion) => views::json::document(run, conclusion),
-            ConcludedRun::Imported(run, judged) => views::imported::json::document(run, judged),
+            ConcludedRun::Imported(run, judged) => views::json::imported(run, judged),
         }
     }
 }
