@@ -7,8 +7,8 @@ use study::curve::{self, TargetMet};
 use study::zones::{self as zoned, DiskEnds, Rate};
 
 use super::figures::{Estimate, PhaseFigures, mean_and_deviation};
-use super::suites::zones::{is_again, position};
 use super::trials::trials_of;
+use super::zone_phases::{is_again, position};
 
 /// The answer of a suite.
 #[derive(Clone, Debug, PartialEq, Serialize)]

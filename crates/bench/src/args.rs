@@ -6,12 +6,12 @@ use std::path::PathBuf;
 use clap::builder::PossibleValue;
 use clap::{ArgGroup, Args, ValueEnum};
 use engine::IoInterface;
-use record::Nanos;
+use record::{Contents, Nanos};
 
-use crate::answer_format::AnswerFormat;
 pub use crate::fio_options::FioOptions;
 pub use crate::shared_options::SharedOptions;
 use crate::suite_kind::Suite;
+use crate::views::formatted::AnswerFormat;
 use domain::plan_binding::PlannedDisk;
 use domain::values::{FileSizes, Fraction, Latency, Percent, Size, Span, WorkloadText};
 use replay::ReplayOptions;
@@ -220,6 +220,18 @@ impl BenchArgs {
             .into_iter()
             .filter_map(|(name, share)| Some((name, percent(share?))));
         self.fio_options.job(shares)
+    }
+
+    /// The data that a suite's phases write, where it is not random.
+    pub(crate) fn contents(&self) -> Option<Contents> {
+        let compressible = self.replay_options.compressible.unwrap_or(0.0);
+        let repeated = self.dedupe.map_or(0.0, |share| share.0);
+        let is_shaped = self.replay.is_none() && (compressible > 0.0 || repeated > 0.0);
+        is_shaped.then(|| Contents {
+            compressible,
+            repeated,
+            ..Contents::default()
+        })
     }
 
     /// The form of the answer for other programs that is requested.

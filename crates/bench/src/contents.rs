@@ -7,7 +7,6 @@ use record::{Contents, Nanos, Pattern, Run, Workload};
 
 use study::median::median;
 
-use crate::args::BenchArgs;
 use crate::phase_plan::{PhasePlan, base};
 
 /// Beginnings of the names of phases that write the data as asked for, and random data; a turn's number follows.
@@ -21,20 +20,6 @@ const LENGTH: Nanos = Nanos::from_secs(1);
 const AGAINST: usize = 3;
 /// Minimum ratio of the speeds that is reported: a smaller one has no consequence.
 const FASTER: f64 = 1.1;
-
-impl BenchArgs {
-    /// The data that a suite's phases write, where it is not random.
-    pub(crate) fn contents(&self) -> Option<Contents> {
-        let compressible = self.replay_options.compressible.unwrap_or(0.0);
-        let repeated = self.dedupe.map_or(0.0, |share| share.0);
-        let is_shaped = self.replay.is_none() && (compressible > 0.0 || repeated > 0.0);
-        is_shaped.then(|| Contents {
-            compressible,
-            repeated,
-            ..Contents::default()
-        })
-    }
-}
 
 /// Sets the data of a phase.
 pub(crate) fn set(workload: &mut Workload, contents: &Contents) {

@@ -13,9 +13,9 @@ use ui::relative;
 pub struct Estimate {
     /// Mean, in the figure's unit.
     pub mean: f64,
-    /// The lower bound.
+    /// Lower bound of the interval; null where there are too few slices of the phase for one.
     pub low: Option<f64>,
-    /// The upper bound.
+    /// Upper bound of the interval; null where there are too few slices of the phase for one.
     pub high: Option<f64>,
 }
 

@@ -34,7 +34,7 @@ pub(crate) fn finish(
     if !run.phases.is_empty() {
         let kept = keep(&run, &conclusion, context, ledger);
         let text = match args.answer_format() {
-            Some(format) => views::formatted::measured(format, &run, &conclusion).midway(),
+            Some(format) => format.measured(&run, &conclusion).midway(),
             None if args.json => Ok(views::json::document(&run, &conclusion)),
             None => Ok(views::text::run(&run, &conclusion, context.columns, kept)),
         };

@@ -1,7 +1,6 @@
 //! The verb `bench`: suites, the preparation of a target, and the conclusions from a run.
 
 pub(crate) mod answer;
-mod answer_format;
 pub mod args;
 mod around;
 pub mod conclusion;
@@ -36,6 +35,7 @@ mod testfile;
 mod tests;
 mod trials;
 pub mod views;
+mod zone_phases;
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -257,7 +257,7 @@ pub fn document_types() -> Vec<ui::schema::DocumentType> {
         DocumentType::whole::<views::json::RunDocument>("bench", None),
         DocumentType::of::<runs::compare::ComparisonBody>("compare"),
         DocumentType::of::<imported::ImportBody>("import"),
-        DocumentType::whole::<views::imported::json::ImportedDocument>("import", None),
+        DocumentType::whole::<views::json::ImportedDocument>("import", None),
         DocumentType::of::<runs::RunsBody>("runs"),
         DocumentType::of::<runs::recordings::RecordingsBody>("runs"),
         DocumentType::of::<runs::recordings::RemovedBody>("runs"),

@@ -257,6 +257,28 @@ impl HostVerb {
     }
 }
 
+/// The types of the documents that the verbs print.
+#[cfg(feature = "schema")]
+pub(crate) fn document_types() -> Vec<ui::schema::DocumentType> {
+    let verbs = [
+        admin::document_types(),
+        array::document_types(),
+        bench::document_types(),
+        cost::document_types(),
+        devices::document_types(),
+        doctor::document_types(),
+        lab::document_types(),
+        scrub::document_types(),
+        sweep::document_types(),
+        tally::document_types(),
+        trace::document_types(),
+        warm::document_types(),
+        watch::document_types(),
+        zero::document_types(),
+    ];
+    verbs.into_iter().flatten().collect()
+}
+
 /// Runs a rehearsal without its output: only whether it would run matters here.
 fn silently(
     context: &mut Context,

@@ -130,7 +130,8 @@ fn plan(args: &PlanArgs, context: &mut Context) -> Outcome {
 #[cfg(feature = "schema")]
 pub fn document_types() -> Vec<ui::schema::DocumentType> {
     use ui::schema::DocumentType;
-    vec![
+    let mut types = host_verb::document_types();
+    types.extend([
         DocumentType::of::<run::view::RunReport>("fleet exec"),
         DocumentType::of::<run::view::RunReport>("fleet run"),
         DocumentType::of::<destroy::PlanBody>("fleet run"),
@@ -142,5 +143,6 @@ pub fn document_types() -> Vec<ui::schema::DocumentType> {
         DocumentType::of::<race::report::RaceReport>("fleet race"),
         DocumentType::of::<race::dry_run::DryRun>("fleet race"),
         DocumentType::of::<top::view::TopReport>("fleet top"),
-    ]
+    ]);
+    types
 }

@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use crate::imported::args::ImportArgs;
 use crate::judged::ImportConclusion;
-use crate::views::imported::json::ImportedDocument;
+use crate::views::json::ImportedDocument;
 use ui::context::Context;
 use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome};
 use ui::table::wrap;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use crate::answer_format::AnswerFormat;
+use crate::views::formatted::AnswerFormat;
 use domain::values::Percent;
 
 /// Arguments of `runs`.

@@ -198,7 +198,7 @@ impl ConcludedRun {
     fn document(&self) -> String {
         match self {
             ConcludedRun::Measured(run, conclusion) => views::json::document(run, conclusion),
-            ConcludedRun::Imported(run, judged) => views::imported::json::document(run, judged),
+            ConcludedRun::Imported(run, judged) => views::json::imported(run, judged),
         }
     }
 }
@@ -222,10 +222,10 @@ pub fn show(args: &ShowArgs, context: &mut Context) -> Outcome {
     let run = load(&ledger, &args.run)?;
     let text = match (&run, args.format) {
         (ConcludedRun::Measured(run, conclusion), Some(format)) => {
-            views::formatted::measured(format, run, conclusion).refused()?
+            format.measured(run, conclusion).refused()?
         }
         (ConcludedRun::Imported(run, judged), Some(format)) => {
-            views::formatted::imported(format, run, judged).refused()?
+            format.imported(run, judged).refused()?
         }
         (run, None) if args.json => run.document(),
         (ConcludedRun::Measured(run, conclusion), None) => {

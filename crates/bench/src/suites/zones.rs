@@ -7,6 +7,7 @@ use record::{Bytes, JobOptions, Nanos, Pattern, Phase, Workload};
 
 use crate::phase_plan::{PhasePlan, base};
 use crate::schedule::Schedule;
+use crate::zone_phases::{AGAIN, is_again};
 
 /// Number of zones.
 pub(crate) const ZONES: u64 = 64;
@@ -16,8 +17,6 @@ const LEAST_REQUESTS: u64 = 16;
 const LEAST_BLOCK: Bytes = Bytes::kib(4);
 /// Largest number in flight, since without io_uring each is a thread.
 const MOST_IN_FLIGHT: u64 = 128;
-/// Suffix of the name of a second read.
-const AGAIN: &str = "-again";
 
 /// The phase that stands for all: each zone for 2 s at most, and until it is precise.
 pub(crate) fn pattern() -> PhasePlan {
@@ -34,17 +33,6 @@ pub(crate) fn pattern() -> PhasePlan {
         window: Nanos(200_000_000),
         ..PhasePlan::new("zones", workload)
     }
-}
-
-/// True if a phase is the second read of its zone.
-pub(crate) fn is_again(phase: &Phase) -> bool {
-    phase.name.ends_with(AGAIN)
-}
-
-/// Start of a phase's zone, in bytes.
-pub(crate) fn position(phase: &Phase) -> Bytes {
-    let details = phase.workload.details.as_ref();
-    details.map_or(Bytes(0), |details| details.offset)
 }
 
 /// Which options the user gave: these are not made to fit.

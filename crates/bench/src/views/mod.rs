@@ -1,7 +1,6 @@
 //! Views of runs and sweeps: one file for each form. Views only show: nothing here measures or decides.
 
 pub(crate) mod answer;
-pub(crate) mod csv;
 pub(crate) mod formatted;
 pub mod html;
 pub(crate) mod imported;

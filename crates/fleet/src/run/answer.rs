@@ -4,6 +4,12 @@ use doctor::CheckResult;
 use serde::Deserialize;
 use serde_json::Value;
 
+/// The phase of the suite `database` that stands for all of it.
+const MAIN_PHASE: &str = "page-mixed";
+
+/// A mean, with its bounds of 95 %.
+pub(super) type Bounded = (f64, Option<(f64, f64)>);
+
 /// Answer of a verb on one host, as far as hosts are compared.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "command", rename_all = "lowercase")]
@@ -31,12 +37,56 @@ impl VerbAnswer {
     pub(super) fn of(document: &Value) -> Option<VerbAnswer> {
         VerbAnswer::deserialize(document).ok()
     }
+
+    /// Name and value of the main figure, of which more is better; `None` where the verb has none, or it was not
+    /// measured.
+    pub(super) fn main_figure(&self) -> Option<(String, Bounded)> {
+        match self {
+            VerbAnswer::Bench { phases, .. } => main_phase(phases),
+            // The slowest disk holds all others up.
+            VerbAnswer::Zero { disks } => {
+                let disks = disks.iter().filter_map(|disk| disk.bytes_per_s?.bounded());
+                Some(("slowest disk's bytes/s".to_owned(), least(disks)?))
+            }
+            VerbAnswer::Warm { volumes } => {
+                let volumes = volumes.iter().filter_map(|volume| volume.bytes_per_s);
+                let volumes = volumes.map(|rate| (rate, None));
+                Some(("slowest volume's bytes/s".to_owned(), least(volumes)?))
+            }
+            VerbAnswer::Doctor { .. } | VerbAnswer::Other => None,
+        }
+    }
+
+    /// Verdict of the findings, where the verb reports one.
+    pub(super) fn verdict(self) -> Option<String> {
+        match self {
+            VerbAnswer::Bench { verdict, .. } => verdict,
+            _ => None,
+        }
+    }
+}
+
+/// Requests a second of the phase that stands for the run.
+fn main_phase(phases: &[MeasuredPhase]) -> Option<(String, Bounded)> {
+    let main = phases.iter().find(|phase| phase.name == MAIN_PHASE);
+    let phase = main.or_else(|| phases.first())?;
+    let flows = phase.flows().filter_map(|flow| flow.iops.bounded());
+    // The flows of a phase share its disk: as if all erred to the same side, which is never too narrow.
+    let sum = flows.reduce(|(a, of_a), (b, of_b)| {
+        let both = of_a.zip(of_b);
+        (a + b, both.map(|(a, b)| (a.0 + b.0, a.1 + b.1)))
+    });
+    Some((format!("{}.iops", phase.name), sum?))
+}
+
+fn least(values: impl Iterator<Item = Bounded>) -> Option<Bounded> {
+    values.min_by(|(a, _), (b, _)| a.total_cmp(b))
 }
 
 /// A phase of a run.
 #[derive(Debug, Deserialize)]
 pub(super) struct MeasuredPhase {
-    pub(super) name: String,
+    name: String,
     read: Option<MeasuredFlow>,
     write: Option<MeasuredFlow>,
     create: Option<MeasuredFlow>,
@@ -46,7 +96,7 @@ pub(super) struct MeasuredPhase {
 
 impl MeasuredPhase {
     /// The flows that the phase has.
-    pub(super) fn flows(&self) -> impl Iterator<Item = &MeasuredFlow> {
+    fn flows(&self) -> impl Iterator<Item = &MeasuredFlow> {
         let all = [
             &self.read,
             &self.write,
@@ -61,27 +111,33 @@ impl MeasuredPhase {
 /// Requests of one kind.
 #[derive(Debug, Deserialize)]
 pub(super) struct MeasuredFlow {
-    pub(super) iops: MeanEstimate,
+    iops: MeanEstimate,
 }
 
 /// A disk that was zeroed.
 #[derive(Debug, Deserialize)]
 pub(super) struct ZeroedDisk {
-    pub(super) bytes_per_s: Option<MeanEstimate>,
+    bytes_per_s: Option<MeanEstimate>,
 }
 
 /// A volume that was warmed.
 #[derive(Debug, Deserialize)]
 pub(super) struct WarmedVolume {
-    pub(super) bytes_per_s: Option<f64>,
+    bytes_per_s: Option<f64>,
 }
 
 /// A mean, and its bounds of 95 % where the verb reports them.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 pub(super) struct MeanEstimate {
-    pub(super) mean: Option<f64>,
-    pub(super) low: Option<f64>,
-    pub(super) high: Option<f64>,
+    mean: Option<f64>,
+    low: Option<f64>,
+    high: Option<f64>,
+}
+
+impl MeanEstimate {
+    fn bounded(self) -> Option<Bounded> {
+        Some((self.mean?, self.low.zip(self.high)))
+    }
 }
 
 /// A check of `doctor` on a host, with its result and value.

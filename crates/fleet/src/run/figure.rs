@@ -3,11 +3,9 @@
 use record::Verdict;
 use serde_json::Value;
 
-use super::answer::{MeanEstimate, MeasuredPhase, VerbAnswer};
+use super::answer::VerbAnswer;
 use crate::store::{HostOutcome, HostRun};
 
-/// The phase of the suite `database` that stands for all of it.
-const MAIN_PHASE: &str = "page-mixed";
 /// Hosts whose figure differs by less than this share of the median are alike.
 const NEAR: f64 = 0.1;
 
@@ -33,54 +31,14 @@ impl MainFigure {
 
 /// The main figure of an answer; `None` where the verb has none, or it was not measured.
 fn of(answer: &Value) -> Option<MainFigure> {
-    let mut run_verdict = None;
-    let (name, (value, interval)) = match VerbAnswer::of(answer)? {
-        VerbAnswer::Bench { phases, verdict } => {
-            run_verdict = verdict;
-            bench(&phases)?
-        }
-        // The slowest disk holds all others up.
-        VerbAnswer::Zero { disks } => {
-            let disks = disks.iter().filter_map(|disk| estimate(disk.bytes_per_s?));
-            ("slowest disk's bytes/s".to_owned(), least(disks)?)
-        }
-        VerbAnswer::Warm { volumes } => {
-            let volumes = volumes.iter().filter_map(|volume| volume.bytes_per_s);
-            let volumes = volumes.map(|rate| (rate, None));
-            ("slowest volume's bytes/s".to_owned(), least(volumes)?)
-        }
-        VerbAnswer::Doctor { .. } | VerbAnswer::Other => return None,
-    };
+    let answer = VerbAnswer::of(answer)?;
+    let (name, (value, interval)) = answer.main_figure()?;
     value.is_finite().then_some(MainFigure {
         name,
         value,
         interval,
-        verdict: run_verdict,
+        verdict: answer.verdict(),
     })
-}
-
-/// A mean, with its interval.
-type Bounded = (f64, Option<(f64, f64)>);
-
-fn estimate(of: MeanEstimate) -> Option<Bounded> {
-    Some((of.mean?, of.low.zip(of.high)))
-}
-
-/// Requests a second of the phase that stands for the run.
-fn bench(phases: &[MeasuredPhase]) -> Option<(String, Bounded)> {
-    let main = phases.iter().find(|phase| phase.name == MAIN_PHASE);
-    let phase = main.or_else(|| phases.first())?;
-    let flows = phase.flows().filter_map(|flow| estimate(flow.iops));
-    // The flows of a phase share its disk: as if all erred to the same side, which is never too narrow.
-    let sum = flows.reduce(|(a, of_a), (b, of_b)| {
-        let both = of_a.zip(of_b);
-        (a + b, both.map(|(a, b)| (a.0 + b.0, a.1 + b.1)))
-    });
-    Some((format!("{}.iops", phase.name), sum?))
-}
-
-fn least(values: impl Iterator<Item = Bounded>) -> Option<Bounded> {
-    values.min_by(|(a, _), (b, _)| a.total_cmp(b))
 }
 
 /// Comparison of the hosts by one figure, with their median.

@@ -13,7 +13,8 @@ use record::sample::DeviceId;
 use record::{Severity, Subject};
 use study::watch::WatchEvent;
 
-use super::course::{Band, DEVICE, DeviceSeries, FigureSeries, HOST, Step};
+use super::course::{Band, DeviceSeries, FigureSeries, HOST, Step};
+use super::figures::DEVICE;
 use page::charts::{Chart, Figure, Marker, axis, layout, markers, rounded};
 use page::escape::plain;
 use ui::format;

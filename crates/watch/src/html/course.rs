@@ -13,6 +13,8 @@ use record::sample::{
 use study::watch::EventChange;
 use study::watch::WatchEvent;
 
+use super::figures::{DEVICE, FIGURES, values};
+
 /// Maximum number of steps; with more, each two become one.
 const MOST_STEPS: usize = 1_200;
 /// Maximum number of cells of all devices together, some 50 MB: with more than a few hundred devices there are fewer
@@ -22,27 +24,6 @@ const MOST_CELLS: usize = 280_000;
 const FEWEST_STEPS: usize = 120;
 /// Processes that are added up.
 const MOST_PROCESSES: usize = 10_000;
-
-/// Number of a device's figures.
-pub(super) const DEVICE: usize = 9;
-/// Index of reads a second, in a device's figures.
-pub(super) const READS: usize = 0;
-/// Writes a second.
-pub(super) const WRITES: usize = 1;
-/// Bytes read a second.
-pub(super) const READ_BYTES: usize = 2;
-/// Bytes written a second.
-pub(super) const WRITE_BYTES: usize = 3;
-/// Seconds that a read takes.
-pub(super) const READ_WAIT: usize = 4;
-/// Seconds that a write takes.
-pub(super) const WRITE_WAIT: usize = 5;
-/// Requests in flight.
-pub(super) const IN_FLIGHT: usize = 6;
-/// Seconds that a request takes, where that of reads and of writes are not distinguished.
-pub(super) const ALL_WAIT: usize = 7;
-/// Percent of the time in which anything was in flight.
-pub(super) const BUSY: usize = 8;
 
 /// Number of the host's figures.
 pub(super) const HOST: usize = 6;
@@ -287,10 +268,10 @@ impl FigureSeries {
             });
             self.devices.len() - 1
         });
-        let known = |sample: Option<&DeviceSample>| sample.map_or([None; DEVICE], figures);
+        let known = |sample: Option<&DeviceSample>| sample.map_or([None; DEVICE], values);
         let least = known(recorded.least().near(nth, id));
         let most = known(recorded.most().near(nth, id));
-        let mean = figures(one);
+        let mean = values(one);
         let seconds = recorded.sample.length.as_secs_f64();
         let course = &mut self.devices[place];
         course.device = Arc::clone(&one.device);
@@ -308,12 +289,9 @@ impl FigureSeries {
             return;
         };
         for at in 0..DEVICE {
-            let weight = match at {
-                READ_WAIT => mean[READS].map_or(seconds, |rate| rate * seconds),
-                WRITE_WAIT => mean[WRITES].map_or(seconds, |rate| rate * seconds),
-                ALL_WAIT => one.all.iops.map_or(seconds, |rate| rate.0 * seconds),
-                _ => seconds,
-            };
+            let per_request = FIGURES[at].per_request;
+            let rate = per_request.and_then(|requests| requests(one));
+            let weight = rate.map_or(seconds, |rate| rate * seconds);
             let band = Band::of(least[at], mean[at], most[at], weight);
             last[at] = both(last[at], band);
             course.total[at] = both(course.total[at], band);
@@ -411,24 +389,6 @@ impl FigureSeries {
     }
 }
 
-fn figures(one: &DeviceSample) -> [Option<f64>; DEVICE] {
-    let seconds = |wait: Option<Nanos>| wait.map(|wait| wait.0 as f64 / 1e9);
-    let apart = [&one.read, &one.write, &one.discard];
-    let is_split = apart.iter().any(|flow| flow.wait.is_some());
-    [
-        one.read.iops.or(one.all.iops).map(|iops| iops.0),
-        one.write.iops.map(|iops| iops.0),
-        one.read.bytes.or(one.all.bytes).map(|bytes| bytes.0),
-        one.write.bytes.map(|bytes| bytes.0),
-        seconds(one.read.wait),
-        seconds(one.write.wait),
-        one.mean_in_flight
-            .or_else(|| one.in_flight.map(|count| count as f64)),
-        seconds(one.all.wait.filter(|_| !is_split)),
-        one.busy.map(|busy| busy.percent()),
-    ]
-}
-
 fn host(host: &HostSample) -> [Option<f64>; HOST] {
     let pressure = host.pressure.as_ref();
     let stalled = |line: record::sample::PressureLine| line.stalled.map(|share| share.percent());
@@ -451,6 +411,7 @@ fn host(host: &HostSample) -> [Option<f64>; HOST] {
 mod tests {
     use record::sample::{PerSecond, Sample};
 
+    use super::super::figures::READS;
     use super::*;
 
     fn recorded(second: u64, iops: f64) -> RecordedInterval {

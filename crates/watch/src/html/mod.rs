@@ -3,6 +3,7 @@
 
 mod charts;
 mod course;
+mod figures;
 mod latency;
 mod table;
 
@@ -20,9 +21,9 @@ use study::watch::EventCode;
 use charts::{
     BYTES, ChartFrame, ChartUnit, FLIGHT, MEMORY, PERCENT, RATE, WAIT, of_device, of_host,
 };
-use course::{
-    ALL_WAIT, BUSY, DIRTY, DeviceSeries, FULL, IN_FLIGHT, LOAD, READ_BYTES, READ_WAIT, READS,
-    RECEIVED, SENT, SOME, WRITE_BYTES, WRITE_WAIT, WRITES,
+use course::{DIRTY, DeviceSeries, FULL, LOAD, RECEIVED, SENT, SOME};
+use figures::{
+    ALL_WAIT, BUSY, IN_FLIGHT, READ_BYTES, READ_WAIT, READS, WRITE_BYTES, WRITE_WAIT, WRITES,
 };
 use page::charts::Chart;
 use page::{ChartView, Figures};

@@ -5,8 +5,10 @@
 //! All of it runs on a thread of its own: a terminal that takes nothing (a connection that hangs, a
 //! stopped window) does not hold up the sampling.
 
+pub(crate) mod columns;
 mod draw;
 mod drive;
+pub(crate) mod figures;
 pub(crate) mod finding_list;
 #[cfg(test)]
 pub(crate) mod fixture;

@@ -1,95 +1,51 @@
 //! Orders of rows, and the search for rows.
 
 use record::raid::MdLevel;
-use record::sample::{Device, FlowKind};
+use record::sample::Device;
 use regex_lite::{Regex, RegexBuilder};
 
+use super::columns::{COLUMNS, Column, RowCells};
 use super::frame::DeviceRow;
 
-/// Figure that the rows are sorted by.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum SortBy {
-    /// The order of the kernel's names, numbers in them by value.
-    #[default]
-    Name,
-    /// Reads a second.
-    Reads,
-    /// Writes a second.
-    Writes,
-    /// Bytes read a second.
-    ReadBytes,
-    /// Bytes written a second.
-    WriteBytes,
-    /// The mean time of a read.
-    ReadWait,
-    /// The mean time of a write.
-    WriteWait,
-    /// Requests in flight.
-    Flight,
-    /// Busy time.
-    Busy,
-    /// A member's latency compared with its siblings'.
-    Siblings,
-    /// The mean size of a request.
-    Size,
-}
+/// Order of the rows: by a column's figure, or by the kernel's names, numbers in them by value.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SortBy(Option<&'static Column>);
 
 impl SortBy {
-    const ALL: [SortBy; 11] = [
-        SortBy::Name,
-        SortBy::Reads,
-        SortBy::Writes,
-        SortBy::ReadBytes,
-        SortBy::WriteBytes,
-        SortBy::ReadWait,
-        SortBy::WriteWait,
-        SortBy::Flight,
-        SortBy::Busy,
-        SortBy::Siblings,
-        SortBy::Size,
-    ];
+    /// All orders, as the keys go through them.
+    fn all() -> Vec<SortBy> {
+        let columns = COLUMNS.iter().filter(|column| column.sort.is_some());
+        let mut all: Vec<SortBy> = columns.map(|column| SortBy(Some(column))).collect();
+        all.push(SortBy(None));
+        all.sort_by_key(|by| by.0.and_then(|column| column.sort));
+        all
+    }
 
-    /// The next sort figure, or the one before.
+    /// The next order, or the one before.
     pub(super) fn step(self, forward: bool) -> SortBy {
-        let count = Self::ALL.len();
-        let at = Self::ALL.iter().position(|one| *one == self).unwrap_or(0);
-        Self::ALL[(at + if forward { 1 } else { count - 1 }) % count]
+        let all = SortBy::all();
+        let at = all.iter().position(|by| by.name() == self.name());
+        all[(at.unwrap_or(0) + if forward { 1 } else { all.len() - 1 }) % all.len()]
     }
 
     /// The word for it.
     pub(crate) fn name(self) -> &'static str {
-        match self {
-            SortBy::Name => "name",
-            SortBy::Reads => "r/s",
-            SortBy::Writes => "w/s",
-            SortBy::ReadBytes => "rMiB/s",
-            SortBy::WriteBytes => "wMiB/s",
-            SortBy::ReadWait => "r-await",
-            SortBy::WriteWait => "w-await",
-            SortBy::Flight => "flight",
-            SortBy::Busy => "busy",
-            SortBy::Siblings => "siblings",
-            SortBy::Size => "size",
-        }
+        self.0.map_or("name", |column| column.sort_name)
     }
 
-    /// The figure of a row; `siblings` is its latency as a ratio to its siblings'.
-    pub(super) fn figure(self, row: &DeviceRow, siblings: Option<f64>) -> Option<f64> {
-        let figures = &row.figures;
-        let (read, write) = (figures.flow(FlowKind::Read), figures.flow(FlowKind::Write));
-        match self {
-            SortBy::Name => None,
-            SortBy::Reads => read.iops.get(),
-            SortBy::Writes => write.iops.get(),
-            SortBy::ReadBytes => read.bytes.get(),
-            SortBy::WriteBytes => write.bytes.get(),
-            SortBy::ReadWait => read.wait.get(),
-            SortBy::WriteWait => write.wait.get(),
-            SortBy::Flight => figures.flight(),
-            SortBy::Busy => figures.busy.get(),
-            SortBy::Siblings => siblings,
-            SortBy::Size => figures.all.size.get(),
-        }
+    /// True if the rows are in the order of their names.
+    pub(crate) fn is_name(self) -> bool {
+        self.0.is_none()
+    }
+
+    /// True if the rows are sorted by a column.
+    pub(crate) fn is_by(self, column: &Column) -> bool {
+        self.0.is_some_and(|by| by.head == column.head)
+    }
+
+    /// The figure of a row.
+    pub(super) fn figure(self, of: &RowCells<'_>) -> Option<f64> {
+        (self.0?.figure)(of)
     }
 }
 
@@ -218,12 +174,21 @@ mod tests {
 
     #[test]
     fn columns_are_gone_through_both_ways() {
-        let mut by = SortBy::Name;
-        for _ in 0..SortBy::ALL.len() {
-            assert_eq!(by.step(true).step(false), by);
+        let names: Vec<&str> = SortBy::all().into_iter().map(SortBy::name).collect();
+        assert_eq!(
+            names,
+            [
+                "name", "r/s", "w/s", "rMiB/s", "wMiB/s", "r-await", "w-await", "flight", "busy",
+                "siblings", "size"
+            ]
+        );
+        let mut by = SortBy::default();
+        for name in &names {
+            assert_eq!(by.name(), *name);
+            assert_eq!(by.step(true).step(false).name(), *name);
             by = by.step(true);
         }
-        assert_eq!(by, SortBy::Name);
-        assert_eq!(by.step(false), SortBy::Size);
+        assert!(by.is_name());
+        assert_eq!(by.step(false).name(), "size");
     }
 }

@@ -6,6 +6,7 @@ use std::collections::{HashMap, HashSet};
 
 use record::sample::{Device, DeviceId, DeviceKind};
 
+use super::columns::RowCells;
 use super::frame::Frame;
 use super::history::History;
 use super::order::{DeviceSearch, SortBy};
@@ -257,7 +258,7 @@ impl TreeWalk<'_> {
     /// Sorts rows side by side: the largest figure first, and rows without a figure last.
     fn sort(&self, places: &mut [usize], compared: &[SiblingComparison]) {
         let choice = self.choice;
-        if choice.sort == SortBy::Name {
+        if choice.sort.is_name() {
             places.sort_unstable();
             if choice.reverse {
                 places.reverse();
@@ -265,11 +266,11 @@ impl TreeWalk<'_> {
             return;
         }
         let figure = |place: usize| {
-            let own = compared.iter().find(|comparison| comparison.place == place);
-            choice.sort.figure(
-                &self.frame.rows[place],
-                own.map(|comparison| comparison.ratio),
-            )
+            choice.sort.figure(&RowCells {
+                row: &self.frame.rows[place],
+                siblings: compared.iter().find(|comparison| comparison.place == place),
+                caps: None,
+            })
         };
         places.sort_by(|a, b| match (figure(*a), figure(*b)) {
             (Some(x), Some(y)) if choice.reverse => x.total_cmp(&y),

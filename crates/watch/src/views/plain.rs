@@ -117,60 +117,54 @@ fn name(device: &DeviceSample) -> String {
     }
 }
 
+/// A column: its head, its width, and the figure of a device.
+type Column = (&'static str, usize, fn(&DeviceSample) -> String);
+
+const COLUMNS: [Column; 10] = [
+    ("r/s", 8, |one| ops(&one.read)),
+    ("w/s", 8, |one| ops(&one.write)),
+    ("rMiB/s", 8, |one| mib(&one.read)),
+    ("wMiB/s", 8, |one| mib(&one.write)),
+    ("r-await", 8, |one| wait(&one.read)),
+    ("w-await", 8, |one| wait(&one.write)),
+    ("other/s", 8, |one| {
+        let others = [one.discard.iops, one.flush.iops].into_iter().flatten();
+        shown(others.map(|iops| iops.0).reduce(|a, b| a + b))
+    }),
+    ("flight", 7, |one| match one.in_flight {
+        Some(count) => count.to_string(),
+        None => shown(one.mean_in_flight),
+    }),
+    ("size", 8, |one| {
+        one.all.size.map_or_else(no_value, |size| size.to_string())
+    }),
+    ("busy", 5, |one| {
+        let percent = one.busy.map(|busy| format!("{:.0}%", busy.percent()));
+        percent.unwrap_or_else(no_value)
+    }),
+];
+
+fn ops(flow: &Flow) -> String {
+    shown(flow.iops.map(|iops| iops.0))
+}
+
+fn mib(flow: &Flow) -> String {
+    shown(flow.bytes.map(|bytes| bytes.0 / MIB))
+}
+
+fn wait(flow: &Flow) -> String {
+    flow.wait
+        .map_or_else(no_value, |wait| format::latency(wait.0))
+}
+
 fn head(width: usize) -> String {
-    format!(
-        "{:<12} {:<width$} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>7} {:>8} {:>5}\n",
-        "time",
-        "device",
-        "r/s",
-        "w/s",
-        "rMiB/s",
-        "wMiB/s",
-        "r-await",
-        "w-await",
-        "other/s",
-        "flight",
-        "size",
-        "busy"
-    )
+    let columns = COLUMNS.map(|(head, wide, _)| format!(" {head:>wide$}"));
+    format!("{:<12} {:<width$}{}\n", "time", "device", columns.concat())
 }
 
 fn line(at: SampleTime, device: &DeviceSample, name: &str, width: usize) -> String {
-    let ops = |flow: &Flow| shown(flow.iops.map(|iops| iops.0));
-    let bytes = |flow: &Flow| shown(flow.bytes.map(|bytes| bytes.0 / MIB));
-    let wait = |flow: &Flow| {
-        flow.wait
-            .map_or_else(no_value, |wait| format::latency(wait.0))
-    };
-    let others = [&device.discard, &device.flush]
-        .into_iter()
-        .filter_map(|flow| Some(flow.iops?.0));
-    let others: Vec<f64> = others.collect();
-    let others = (!others.is_empty()).then(|| others.iter().sum());
-    let flight = match device.in_flight {
-        Some(count) => count.to_string(),
-        None => shown(device.mean_in_flight),
-    };
-    let row = format!(
-        "{:<12} {:<width$} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>7} {:>8} {:>5}",
-        clock(at),
-        name,
-        ops(&device.read),
-        ops(&device.write),
-        bytes(&device.read),
-        bytes(&device.write),
-        wait(&device.read),
-        wait(&device.write),
-        shown(others),
-        flight,
-        device
-            .all
-            .size
-            .map_or_else(no_value, |size| size.to_string()),
-        device
-            .busy
-            .map_or_else(no_value, |busy| format!("{:.0}%", busy.percent())),
-    );
+    let columns = COLUMNS.map(|(_, wide, figure)| format!(" {:>wide$}", figure(device)));
+    let row = format!("{:<12} {name:<width$}{}", clock(at), columns.concat());
     let (whole, latency, array) = (total_text(device), latency_text(device), array_text(device));
     format!("{row}{whole}{latency}{array}\n")
 }

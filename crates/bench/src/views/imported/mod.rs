@@ -1,7 +1,6 @@
-//! Views of imported runs: the same tables and documents as for measured runs, with a dash or a null where the tool
+//! Views of imported runs: the same tables as for measured runs, with a dash or a null where the tool
 //! does not give a value.
 
-pub(crate) mod json;
 mod rows;
 #[cfg(test)]
 pub(crate) mod sample;

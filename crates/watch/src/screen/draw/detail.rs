@@ -4,10 +4,10 @@ use ratatui::text::Line;
 use record::sample::{Device, FlowKind, LatencyBin, VendorSample};
 use ui::screen::{Capabilities, Pieces as _, TextStyle};
 
-use super::columns::{flight, right_aligned, unknown};
-use super::figures::{MIB, rate, share, size, sparkline, wait};
 use super::latency;
 use super::table::{SPAN, name, state_label};
+use crate::screen::columns::flight;
+use crate::screen::figures::{MIB, rate, right_aligned, share, size, sparkline, unknown, wait};
 use crate::screen::frame::{DeviceRow, Frame};
 use crate::screen::model::Model;
 use crate::screen::order::SparklineFigure;

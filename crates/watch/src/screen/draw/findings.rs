@@ -5,7 +5,7 @@ use record::{Nanos, Severity};
 use study::watch::WatchEvent;
 use ui::screen::{Capabilities, Pieces as _, TextStyle, wrap};
 
-use super::figures::{clock, span};
+use crate::screen::figures::{clock, span};
 use crate::screen::model::Model;
 
 /// Number of past findings named below the table.

@@ -4,10 +4,9 @@ use ratatui::text::Line;
 use record::sample::{HostSample, InterfaceSample};
 use ui::screen::{Capabilities, Pieces as _, TextStyle};
 
-use super::figures::{MIB, clock, date_and_clock, rate, share, span};
 use super::latency;
+use crate::screen::figures::{MIB, clock, date_and_clock, rate, share, span};
 use crate::screen::model::{Model, Page};
-use crate::screen::order::SortBy;
 
 /// Maximum number of interfaces that are shown, the busiest first.
 const INTERFACES: usize = 4;
@@ -61,7 +60,7 @@ pub(super) fn title(model: &Model, capabilities: Capabilities) -> Line<'static> 
         line.push(text, TextStyle::Mark);
     }
     let by = model.choice.sort;
-    let is_falling = (by == SortBy::Name) == model.choice.reverse;
+    let is_falling = by.is_name() == model.choice.reverse;
     let arrow = match is_falling {
         true => capabilities.sign("↓", "(falling)"),
         false => capabilities.sign("↑", "(rising)"),

@@ -1,5 +1,6 @@
 //! The page of keys and signs.
 
+use crate::screen::columns::EXPLANATIONS;
 use crate::screen::model::Model;
 use ratatui::text::Line;
 use ui::screen::{Pieces as _, TextStyle, wrap};
@@ -48,26 +49,9 @@ const KEYS: [(&str, &str); 20] = [
     ("Ctrl-Z", "let the shell have the terminal; fg comes back"),
 ];
 
-const SIGNS: [(&str, &str); 8] = [
-    ("!, *", "a warning or a note is open on this device"),
-    (
-        "xsibl",
-        "a member's await against the median of its siblings, over 10 s; ! where it stands out at \
-         the same load",
-    ),
-    (
-        "await, aw",
-        "the mean time of a request, with its time in the queue",
-    ),
-    (
-        "p99, max",
-        "with --latency, of all requests in the interval: 99 of 100 took no longer, from issue to completion; the longest",
-    ),
-    (
-        "cap",
-        "by the vendor's statistics page: the share of time over the volume's cap (v) or the instance's (i)",
-    ),
-    ("flight", "requests in flight when the interval ended"),
+/// Signs in the table, besides heads of columns.
+const SIGNS: [(&str, &str); 1] = [("!, *", "a warning or a note is open on this device")];
+const OTHER_SIGNS: [(&str, &str); 2] = [
     ("-", "not known; 0 means that nothing happened"),
     (
         "graph",
@@ -96,7 +80,7 @@ pub(super) fn lines(model: &Model, columns: usize) -> Vec<Line<'static>> {
         }
     };
     add("Keys", &KEYS);
-    add("Signs", &SIGNS);
+    add("Signs", &[&SIGNS[..], &EXPLANATIONS, &OTHER_SIGNS].concat());
     let kernel = model.source.kernel.as_deref().unwrap_or("not known");
     lines.push(Line::of(format!("Kernel: {kernel}"), TextStyle::Plain));
     lines

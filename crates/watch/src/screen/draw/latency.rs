@@ -7,9 +7,8 @@ use record::Nanos;
 use record::sample::{DeviceId, FlowKind, HostSample, Latencies, LatencySample, TracingSample};
 use ui::screen::{Capabilities, Pieces as _, TextStyle};
 
-use super::columns::{cut, right_aligned, unknown};
-use super::figures::{MIB, rate, share, wait};
 use super::table::SPAN;
+use crate::screen::figures::{MIB, cut, rate, right_aligned, share, unknown, wait};
 use crate::screen::model::Model;
 
 /// Width of the labels before a row of the heat map.

@@ -3,13 +3,12 @@
 //! Parts that do not fit are dropped, the least important first: columns of the table, lines of the head,
 //! findings that are over. Nothing is broken at the edge of the screen.
 
-mod columns;
 mod detail;
-mod figures;
 mod findings;
 mod head;
 mod help;
 mod latency;
+mod plan;
 mod table;
 #[cfg(test)]
 mod tests;

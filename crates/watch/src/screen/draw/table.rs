@@ -5,8 +5,9 @@ use record::Nanos;
 use record::sample::{ArraySample, Device, DeviceKind};
 use ui::screen::{Capabilities, Pieces as _, TextStyle};
 
-use super::columns::{AvailableData, ColumnPlan, RowCells, SIGNS, cut, right_aligned};
-use super::figures::{MIB, rate, span, sparkline};
+use super::plan::{AvailableData, ColumnPlan, SIGNS};
+use crate::screen::columns::RowCells;
+use crate::screen::figures::{MIB, cut, rate, right_aligned, span, sparkline};
 use crate::screen::frame::DeviceRow;
 use crate::screen::history::History;
 use crate::screen::model::Model;
@@ -156,7 +157,7 @@ impl<'a> DeviceTable<'a> {
         line.push(cut(name, self.plan.name), TextStyle::Strong);
         for column in &self.plan.columns {
             line.push(" ", TextStyle::Plain);
-            let is_sorted = column.is_sorted_by(choice.sort);
+            let is_sorted = choice.sort.is_by(column);
             let style = if is_sorted {
                 TextStyle::Reverse
             } else {

@@ -114,7 +114,7 @@ fn rows_are_sorted_where_they_stand() {
     let mut model = model(1);
     // Name, r/s, w/s, rMiB/s, wMiB/s, r-await.
     typed(&mut model, "sssss");
-    assert_eq!(model.choice.sort, SortBy::ReadWait);
+    assert_eq!(model.choice.sort.name(), "r-await");
     let members = |model: &Model| shown(model)[2..6].concat();
     assert_eq!(
         members(&model),

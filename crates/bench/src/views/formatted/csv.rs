@@ -35,7 +35,7 @@ const HEADER: [&str; 23] = [
 ];
 
 /// Table of a run that this program measured.
-pub(crate) fn measured(run: &Run, conclusion: &Conclusion) -> String {
+pub(super) fn measured(run: &Run, conclusion: &Conclusion) -> String {
     let head = [
         run.id.to_string(),
         run.target.path.clone(),
@@ -98,7 +98,7 @@ fn latency(latency: &Histogram) -> [String; 6] {
 }
 
 /// The table of another tool's run.
-pub(crate) fn imported(run: &ImportedRun, judged: &ImportConclusion) -> String {
+pub(super) fn imported(run: &ImportedRun, judged: &ImportConclusion) -> String {
     let head = [
         run.id.to_string(),
         run.summary.target.clone().unwrap_or_default(),

@@ -9,12 +9,12 @@ use ui::format;
 use ui::units::{compact, compact_latency};
 
 /// Text for an unknown figure.
-pub(super) const UNKNOWN: &str = "-";
+pub(crate) const UNKNOWN: &str = "-";
 /// Bytes in a MiB.
-pub(super) const MIB: f64 = 1_048_576.0;
+pub(crate) const MIB: f64 = 1_048_576.0;
 
 /// A rate in at most five columns: `0`, `0.4`, `9.3`, `12345`, `1.2M`.
-pub(super) fn rate(value: Option<f64>) -> String {
+pub(crate) fn rate(value: Option<f64>) -> String {
     let Some(value) = value else {
         return UNKNOWN.to_owned();
     };
@@ -28,13 +28,18 @@ pub(super) fn rate(value: Option<f64>) -> String {
     }
 }
 
+/// A rate of bytes, in MiB.
+pub(crate) fn mib(bytes: Option<f64>) -> String {
+    rate(bytes.map(|bytes| bytes / MIB))
+}
+
 /// A time in at most five columns, of seconds: `830µs`, `1.2ms`, `12ms`, `3.4s`.
-pub(super) fn wait(seconds: Option<f64>) -> String {
+pub(crate) fn wait(seconds: Option<f64>) -> String {
     seconds.map_or_else(|| UNKNOWN.to_owned(), compact_latency)
 }
 
 /// A size in at most five columns: `512`, `4.0k`, `128k`, `1.0M`.
-pub(super) fn size(bytes: Option<f64>) -> String {
+pub(crate) fn size(bytes: Option<f64>) -> String {
     let Some(bytes) = bytes else {
         return UNKNOWN.to_owned();
     };
@@ -53,7 +58,7 @@ pub(super) fn size(bytes: Option<f64>) -> String {
 }
 
 /// A share in percent, in at most four columns.
-pub(super) fn share(fraction: Option<f64>) -> String {
+pub(crate) fn share(fraction: Option<f64>) -> String {
     match fraction {
         None => UNKNOWN.to_owned(),
         Some(fraction) if fraction > 0.0 && fraction < 0.005 => "<1%".to_owned(),
@@ -62,7 +67,7 @@ pub(super) fn share(fraction: Option<f64>) -> String {
 }
 
 /// The time of day, or the time since the beginning where that is not known.
-pub(super) fn clock(moment: SampleTime) -> String {
+pub(crate) fn clock(moment: SampleTime) -> String {
     match moment.wall {
         Some(wall) => {
             let local = wall.to_zoned(TimeZone::system());
@@ -73,7 +78,7 @@ pub(super) fn clock(moment: SampleTime) -> String {
 }
 
 /// The day and the time of day.
-pub(super) fn date_and_clock(moment: SampleTime) -> String {
+pub(crate) fn date_and_clock(moment: SampleTime) -> String {
     match moment.wall {
         Some(wall) => format::local_date(wall),
         None => clock(moment),
@@ -81,13 +86,13 @@ pub(super) fn date_and_clock(moment: SampleTime) -> String {
 }
 
 /// A span of time in few columns: `42s`, `3m07s`.
-pub(super) fn span(time: Nanos) -> String {
+pub(crate) fn span(time: Nanos) -> String {
     compact(Duration::from_nanos(time.0))
 }
 
 /// A line of blocks, each as high as its value against the highest. What is not known is a gap, and zero
 /// is distinguished from what is little.
-pub(super) fn sparkline(values: &[Option<f64>], unicode: bool) -> String {
+pub(crate) fn sparkline(values: &[Option<f64>], unicode: bool) -> String {
     const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     const SIGNS: [char; 8] = ['.', ':', '-', '=', '+', '*', '#', '@'];
     let highest = values.iter().flatten().copied().fold(0.0, f64::max);
@@ -104,6 +109,25 @@ pub(super) fn sparkline(values: &[Option<f64>], unicode: bool) -> String {
         Some(value) => signs[((value / highest * 8.0).ceil() as usize).clamp(1, 8) - 1],
     };
     values.iter().map(sign).collect()
+}
+
+/// Aligns a text to the right of so many columns.
+pub(crate) fn right_aligned(text: &str, width: usize) -> String {
+    format!("{text:>width$}")
+}
+
+/// Cuts a text that is too long, with a sign at its end.
+pub(crate) fn cut(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return format!("{text:<width$}");
+    }
+    let kept: String = text.chars().take(width.saturating_sub(1)).collect();
+    format!("{kept}…").chars().take(width).collect()
+}
+
+/// Text for a figure that is not known.
+pub(crate) fn unknown() -> String {
+    UNKNOWN.to_owned()
 }
 
 #[cfg(test)]

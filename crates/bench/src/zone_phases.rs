@@ -1,0 +1,17 @@
+//! Phases of the suite `zones`: the place that each reads, first or again.
+
+use record::{Bytes, Phase};
+
+/// Suffix of the name of a second read.
+pub(crate) const AGAIN: &str = "-again";
+
+/// True if a phase is the second read of its zone.
+pub(crate) fn is_again(phase: &Phase) -> bool {
+    phase.name.ends_with(AGAIN)
+}
+
+/// Start of a phase's zone, in bytes.
+pub(crate) fn position(phase: &Phase) -> Bytes {
+    let details = phase.workload.details.as_ref();
+    details.map_or(Bytes(0), |details| details.offset)
+}
