@@ -11,8 +11,9 @@ const ENDLESS: usize = usize::MAX;
 /// The narrowest window that an answer is laid out for.
 const NARROWEST: usize = 20;
 /// First words of the commands that sentences end in, beside this program's.
-const COMMANDS: [&str; 11] = [
-    "apk", "apt-get", "dnf", "echo", "export", "kill", "mdadm", "pacman", "ss", "sudo", "zypper",
+const COMMANDS: [&str; 14] = [
+    "apk", "apt-get", "dnf", "echo", "export", "iostat", "kill", "ls", "mdadm", "pacman", "ss",
+    "ssh", "sudo", "zypper",
 ];
 
 /// Number of columns: as many as the user gives (`COLUMNS`), else as the window has, else endlessly many, so
