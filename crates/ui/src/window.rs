@@ -43,7 +43,7 @@ pub(crate) fn width_of_errors() -> usize {
 
 /// The text with its lines broken between words where they have more than `width` columns. A command to type at the end
 /// of a line stays in one piece, below the sentence: pasted in pieces, each would run by itself.
-pub(crate) fn fitted(text: &str, width: usize) -> String {
+pub fn fitted(text: &str, width: usize) -> String {
     let lines = text.split('\n').map(|line| fitted_line(line, width));
     lines.collect::<Vec<_>>().join("\n")
 }
