@@ -183,8 +183,7 @@ fn sentences_of_the_first_hour_end_in_a_command() {
         },
     ]);
     if crate::support::has_program("ssh") {
-        let mut top =
-            Running::start(&mut place.command("fleet top --hosts no-such-host.invalid"));
+        let mut top = Running::start(&mut place.command("fleet top --hosts no-such-host.invalid"));
         top.wait_for_text("no-such-host.invalid was not reached");
         top.signal(rustix::process::Signal::INT);
         check(vec![Case {

@@ -1,10 +1,8 @@
 //! One I/O of a trace, and the trace's description.
 
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use jiff::Timestamp;
-use linux::{exec, remedy};
 use record::{Bytes, Nanos, Severity};
 
 /// Operation of a block request.
@@ -93,24 +91,24 @@ pub struct Header {
     pub has_flushes: bool,
 }
 
-/// Reason why a trace's file cannot be read.
-fn of_file(path: &Path, error: &std::io::Error) -> String {
-    let words = ["trace", "record", "DEVICE", "--output"].map(OsString::from);
-    let words = [&words[..], &[path.into()]].concat();
-    let record = exec::line("disksmith".as_ref(), &words);
-    remedy::file(error, &format!("a trace is recorded by: {record}"))
-}
-
 /// Error of a trace's file.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// The file could not be read.
-    #[error("{} could not be read: {}", path.display(), of_file(path, source))]
+    #[error("{} could not be read: {source}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
         /// The system's error.
         source: std::io::Error,
+    },
+    /// There is no such file, or none that this user may read.
+    #[error("{} could not be read: {reason}", path.display())]
+    Unopened {
+        /// The file.
+        path: PathBuf,
+        /// The reason, with a command to type.
+        reason: String,
     },
     /// Text that the format does not have.
     #[error("{}:{line}:{column}: expected {expected}", path.display())]
