@@ -60,13 +60,17 @@ fn answers_fit_the_terminal_and_the_locale_of_the_first_hour() {
         }
     }
     // Commands and rows of a table stay as they are.
-    for words in [&["playbook", "slow-commits"][..], &["lab", "tour", "--recorded"]] {
+    for words in [
+        &["playbook", "slow-commits"][..],
+        &["lab", "tour", "--recorded"],
+    ] {
         let mut narrow = place.command(words);
         let narrow = output_of(narrow.env("COLUMNS", "40")).ends_with(0);
         let is_sentence = |line: &&str| {
             let has_columns = line.trim_start().contains("  ");
-            let is_command = ["$ ", "+ ", "    -"].iter().any(|start| line.starts_with(start));
-            line.contains(' ') && !has_columns && !is_command
+            let commands = ["$ ", "+ ", "    -", "mdadm ", "'disksmith "];
+            let is_command = commands.iter().any(|start| line.starts_with(start));
+            line.trim().contains(' ') && !has_columns && !is_command
         };
         let wide = narrow.out.lines().filter(is_sentence);
         let wide: Vec<&str> = wide.filter(|line| line.chars().count() > 40).collect();

@@ -105,7 +105,8 @@ mod tests {
 
     #[test]
     fn sentences_of_a_page_are_broken_anew_and_commands_are_not() {
-        let page = "# Slow\n\nReads wait for\none disk.\n\n```\ncat /sys/block/md0/md/chunk_size\n```\n";
+        let page =
+            "# Slow\n\nReads wait for\none disk.\n\n```\ncat /sys/block/md0/md/chunk_size\n```\n";
         assert_eq!(fitted(page, 40), page);
         assert_eq!(
             fitted(page, 20),

@@ -170,7 +170,8 @@ mod tests {
         let mut out = Vec::new();
         let never = AtomicBool::new(false);
         let cast = Cast::parse(RECORDED).unwrap();
-        cast.play(&mut out, usize::MAX, false, None, &never).unwrap();
+        cast.play(&mut out, usize::MAX, false, None, &never)
+            .unwrap();
         let text = String::from_utf8(out).unwrap();
         for words in [
             "slow-member vdd",

@@ -107,9 +107,14 @@ impl Cast {
     }
 }
 
-/// A line of the recording in so many columns. Commands, which are bold, and those that a step ran stay in one piece.
+/// A line of the recording in so many columns. Commands, which are bold as titles are, and those that a step ran stay in
+/// one piece.
 fn fitted_line(line: &str, columns: usize) -> String {
-    match line.starts_with(BOLD) || line.starts_with("+ ") || line.ends_with(PLAIN) {
+    let bold = line.strip_prefix(BOLD);
+    if let Some(title) = bold.and_then(|bold| bold.strip_suffix(PLAIN)?.strip_prefix("== ")) {
+        return format!("{BOLD}{}{PLAIN}", fitted(&format!("== {title}"), columns));
+    }
+    match bold.is_some() || line.starts_with("+ ") || line.ends_with(PLAIN) {
         true => line.to_owned(),
         false => fitted(line, columns),
     }
@@ -165,6 +170,11 @@ mod tests {
             assert_eq!(fitted_line(line, 40), line);
         }
         assert_eq!(fitted_line(sentence, usize::MAX), sentence);
+        let title = format!("{BOLD}== 2 of 4: an array, and a file system aligned to it =={PLAIN}");
+        assert_eq!(
+            fitted_line(&title, 40),
+            format!("{BOLD}== 2 of 4: an array, and a file system\naligned to it =={PLAIN}")
+        );
     }
 
     #[test]
