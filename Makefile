@@ -7,6 +7,7 @@
 # make static  one binary that runs on any Linux of this architecture
 # make dist    tarball, .deb, .rpm, SBOM and SHA256SUMS of this commit, in target/dist; TRIPLE=aarch64-unknown-linux-gnu
 # make check-dist  makes them twice, and installs, upgrades, uses and purges them in bare roots (root)
+# make tour    records 'lab tour' anew, and draws it, unless the tests refuse the recording: on a quiet host
 # make docs    the manual as a book, in target/book, with its links checked
 # make install PREFIX=/usr/local DESTDIR=
 
@@ -28,7 +29,7 @@ PACKAGES := chromium fio fio-examples xfsprogs btrfs-progs squashfs-tools bindfs
 # Of PyPI: the EC2 against which instances are terminated and volumes are made, the real aws, and fio-plot.
 PYPI := $(abspath $(TARGET))/pypi
 
-.PHONY: test needs pypi kafka chdb lint prove bench fuzz static dist check-dist docs install
+.PHONY: test needs pypi kafka chdb lint prove bench fuzz static dist check-dist tour docs install
 
 test: needs
 	@CARGO=$(CARGO) tests/run
@@ -91,6 +92,16 @@ dist:
 
 check-dist:
 	@packaging/check
+
+TOUR := crates/lab/src/command/tour/tour.cast
+
+tour: $(TARGET)/release/disksmith
+	docs/pictures/draw record $(TARGET)/tour.cast $< lab tour
+	cp $(TOUR) $(TARGET)/tour.before
+	cp $(TARGET)/tour.cast $(TOUR)
+	$(CARGO) test -p lab --lib the_recording_is && $(CARGO) test -p disksmith --test lab the_tour_names || \
+		{ cp $(TARGET)/tour.before $(TOUR); echo "The recording is refused, and left in $(TARGET)/tour.cast." >&2; exit 1; }
+	docs/pictures/draw svg $(TOUR) docs/pictures/tour.svg
 
 docs:
 	@CARGO=$(CARGO) bench/install-mdbook $(abspath $(TARGET))/mdbook

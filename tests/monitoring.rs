@@ -2,6 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "support/loops.rs"]
+mod loops;
+#[path = "monitoring/panels.rs"]
+mod panels;
 #[path = "support/prometheus.rs"]
 mod prometheus;
 mod support;
@@ -33,6 +37,27 @@ fn query(port: u16, promql: &str) -> Vec<Value> {
     answer["data"]["result"].as_array().unwrap().clone()
 }
 
+/// The answer to a variable's `label_values(SERIES, LABEL)`, as Grafana asks Prometheus for it.
+fn label_values(port: u16, asked: &str) -> Vec<String> {
+    let inner = asked.strip_prefix("label_values(").unwrap();
+    let (series, label) = inner.strip_suffix(')').unwrap().rsplit_once(", ").unwrap();
+    let series = encoded(&filled(series));
+    let body = get(
+        port,
+        &format!("/api/v1/label/{label}/values?match[]={series}"),
+    );
+    let answer: Value = serde_json::from_str(&body.unwrap()).unwrap();
+    assert_eq!(answer["status"], "success", "{asked}: {answer}");
+    serde_json::from_value(answer["data"].clone()).unwrap()
+}
+
+/// A text of the dashboard with its variables as Grafana would fill them in.
+fn filled(text: &str) -> String {
+    text.replace("$__rate_interval", "1m")
+        .replace("$instance", ".*")
+        .replace("$device", ".*")
+}
+
 /// A watch that serves metrics on a port that is free, and its address.
 fn serving(place: &Place, scheme: &str, options: &str) -> (Running, String) {
     let words = format!("watch --interval 500ms --prometheus 127.0.0.1:0 {options}");
@@ -47,7 +72,7 @@ fn serving(place: &Place, scheme: &str, options: &str) -> (Running, String) {
     (watch, address.into_inner().unwrap())
 }
 
-/// The queries of the dashboard, with its variables as Grafana would fill them in.
+/// The queries of the dashboard's panels.
 fn queries() -> Vec<String> {
     let text = fs::read_to_string(packaged("grafana/disksmith.json")).unwrap();
     let dashboard: Value = serde_json::from_str(&text).unwrap();
@@ -58,11 +83,6 @@ fn queries() -> Vec<String> {
     let expressions = targets
         .flatten()
         .map(|target| target["expr"].as_str().unwrap());
-    let filled = |text: &str| {
-        text.replace("$__rate_interval", "1m")
-            .replace("$instance", ".*")
-            .replace("$device", ".*")
-    };
     expressions.map(filled).collect()
 }
 

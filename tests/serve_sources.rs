@@ -12,8 +12,6 @@ mod support;
 #[path = "serve/world.rs"]
 mod world;
 
-use std::io::{Read as _, Write as _};
-use std::net::TcpListener;
 use std::process::Command;
 
 use prometheus::Killed;
@@ -107,25 +105,6 @@ node_md_state{device=\"md0\",state=\"check\"} 1
 disksmith_md_done_ratio{device=\"md0\"} 0.25
 ";
 
-/// Serves metrics to whoever asks; the address.
-fn exporter(metrics: &'static str) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap().to_string();
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            let mut stream = stream.unwrap();
-            let mut request = [0; 4096];
-            let _ = stream.read(&mut request);
-            let length = metrics.len();
-            let head = format!(
-                "HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n"
-            );
-            let _ = stream.write_all((head + metrics).as_bytes());
-        }
-    });
-    address
-}
-
 #[test]
 fn prometheus_shows_the_disks_of_other_hosts_and_comes_back() {
     scraped("prometheus", prometheus_server);
@@ -144,7 +123,7 @@ fn scraped(program: &str, start: Start) {
     let exporter = format!("127.0.0.1:{}", free_port());
     let mut watch = place.command(&["watch", "--json", "--prometheus", &exporter]);
     let _watch = Running::start(&mut watch);
-    let other = self::exporter(CHECKED);
+    let other = prometheus::exporter(CHECKED.to_owned());
     prometheus::scrape(&place, &[&exporter, &other]);
     let port = free_port();
     let scraper = start(&place, port);

@@ -289,7 +289,21 @@ fn the_check_refuses_what_a_start_refuses_by_file_line_and_reason() {
     checked.prints(&["no service is named 'what'"]);
     place
         .run("config check missing.toml")
-        .refuses(&["missing.toml cannot be read"]);
+        .refuses(&["missing.toml cannot be read", ": ls /etc/disksmith"]);
+    // The other files are checked all the same.
+    fs::write(place.path("etc/watch.toml"), "record = true\n").unwrap();
+    let checked = place
+        .run("config check missing.toml etc/watch.toml lost.toml what.toml")
+        .ends_with(2);
+    let answer = "what.toml: no service is named 'what'; the files are \
+                  watch.toml, scrub.toml, tally.toml, serve.toml\netc/watch.toml: well\n";
+    assert_eq!(checked.out, answer);
+    checked.warns(&["missing.toml cannot be read", "lost.toml cannot be read"]);
+    let checked = place
+        .run("config check missing.toml what.toml --json")
+        .ends_with(2);
+    checked.warns(&["missing.toml cannot be read"]);
+    assert_eq!(checked.json()["files"], serde_json::json!(["what.toml"]));
 }
 
 #[test]

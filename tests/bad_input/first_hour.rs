@@ -124,6 +124,76 @@ fn sentences_of_the_first_hour_end_in_a_command() {
             command: format!("ss -lntup sport = :{port}"),
         },
     ]);
+    check(vec![
+        Case {
+            situation: "a replay of a trace that is not there",
+            answer: run("replay no-trace data/a"),
+            status: 2,
+            message: "no-trace could not be read: there is no such file",
+            command: "disksmith trace record DEVICE --output no-trace".to_owned(),
+        },
+        Case {
+            situation: "a folder for a trace",
+            answer: run("trace show data"),
+            status: 2,
+            message: "data could not be read: it is a directory",
+            command: "disksmith trace record DEVICE --output data".to_owned(),
+        },
+        Case {
+            situation: "a result of fio that is not there",
+            answer: run("import no-result"),
+            status: 2,
+            message: "no-result cannot be imported: there is no such file",
+            command: "disksmith import --help".to_owned(),
+        },
+        Case {
+            situation: "a job file that is not there",
+            answer: run("bench data --fio no-job"),
+            status: 2,
+            message: "the job file no-job cannot be read: there is no such file",
+            command: "disksmith bench .".to_owned(),
+        },
+        Case {
+            situation: "a log of iostat that is not there",
+            answer: run("watch --parse no-log"),
+            status: 2,
+            message: "no-log cannot be read: there is no such file",
+            command: "iostat -dxty 1 60 > iostat.log".to_owned(),
+        },
+        Case {
+            situation: "a log of events that is not there",
+            answer: run("tally --from no-log --store sqlite:tally.db"),
+            status: 2,
+            message: "no-log cannot be read: there is no such file",
+            command: "disksmith tally --help".to_owned(),
+        },
+        Case {
+            situation: "a configuration that is not there",
+            answer: run("config check etc/watch.toml"),
+            status: 2,
+            message: "etc/watch.toml cannot be read",
+            command: "ls /etc/disksmith".to_owned(),
+        },
+        Case {
+            situation: "a list of hosts that is not there",
+            answer: run("fleet run --list no-list -- devices"),
+            status: 2,
+            message: "There is no list 'no-list'",
+            command: "/.dsh/machines.no-list".to_owned(),
+        },
+    ]);
+    if crate::support::has_program("ssh") {
+        let mut top = Running::start(&mut place.command("fleet top --hosts no-such-host.invalid"));
+        top.wait_for_text("no-such-host.invalid was not reached");
+        top.signal(rustix::process::Signal::INT);
+        check(vec![Case {
+            situation: "a host that is not there",
+            answer: top.end(),
+            status: 2,
+            message: "no host was reached: no-such-host.invalid was not reached",
+            command: "ssh -v no-such-host.invalid".to_owned(),
+        }]);
+    }
     // No manager of packages and no mdadm are found there.
     let mut create = place.command(&create.split(' ').collect::<Vec<_>>());
     let missing = output_of(create.env("PATH", place.data())).ends_with(2);
@@ -228,6 +298,31 @@ fn with_root_what_another_user_meets_in_the_first_hour_ends_in_a_command() {
             command: other_cache.to_owned(),
         },
     ]);
+}
+
+#[test]
+fn with_root_another_user_is_told_how_the_kernels_log_is_read() {
+    let Some(nobody) = OtherUser::new() else {
+        return;
+    };
+    if !std::path::Path::new("/dev/kmsg").exists() {
+        return crate::skipped("there is no /dev/kmsg");
+    }
+    let program = nobody.folder.path().join("disksmith").display().to_string();
+    // In its place is a file of root's, as some kernels let everybody read it (kernel.dmesg_restrict).
+    let script = "touch \"$1.log\"; chmod 600 \"$1.log\"; mount --bind \"$1.log\" /dev/kmsg
+        exec setpriv --reuid 65534 --regid 65534 --clear-groups \"$1\" watch --count 1 --plain";
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--propagation", "private", "sh", "-ec", script]);
+    command.args(["sh", &program]).stdin(Stdio::null());
+    command.env("DISKSMITH_LEDGER", nobody.folder.path().join("ledger.db"));
+    check(vec![Case {
+        situation: "the kernel's log, without root",
+        answer: output_of(&mut command),
+        status: 0,
+        message: "Errors from the kernel's log are not shown, as this user may not read",
+        command: format!("sudo {program} watch --count 1 --plain"),
+    }]);
 }
 
 /// Runs a line of a shell in a mount namespace of its own, where `$disksmith` is the program.

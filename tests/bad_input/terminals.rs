@@ -59,6 +59,23 @@ fn answers_fit_the_terminal_and_the_locale_of_the_first_hour() {
             );
         }
     }
+    // Commands and rows of a table stay as they are.
+    for words in [
+        &["playbook", "slow-commits"][..],
+        &["lab", "tour", "--recorded"],
+    ] {
+        let mut narrow = place.command(words);
+        let narrow = output_of(narrow.env("COLUMNS", "40")).ends_with(0);
+        let is_sentence = |line: &&str| {
+            let has_columns = line.trim_start().contains("  ");
+            let commands = ["$ ", "+ ", "    -", "mdadm ", "'disksmith "];
+            let is_command = commands.iter().any(|start| line.starts_with(start));
+            line.trim().contains(' ') && !has_columns && !is_command
+        };
+        let wide = narrow.out.lines().filter(is_sentence);
+        let wide: Vec<&str> = wide.filter(|line| line.chars().count() > 40).collect();
+        assert_eq!(wide, [""; 0], "{words:?}");
+    }
     fs::write(place.path("tokens"), "nothing\n").unwrap();
     for locale in ["C", "xx_XX.ISO-8859-1"] {
         let mut refused = place.command("serve --token-file tokens");

@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "each test program uses its own part of this")]
 
 use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -60,6 +60,25 @@ pub(crate) fn command(place: &Place, port: u16) -> Command {
 /// The folder of its data.
 pub(crate) fn data(place: &Place) -> PathBuf {
     place.path("prometheus")
+}
+
+/// Serves metrics to whoever asks, until the test program ends; the address.
+pub(crate) fn exporter(metrics: String) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut request = [0; 4096];
+            let _ = stream.read(&mut request);
+            let length = metrics.len();
+            let head = format!(
+                "HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n"
+            );
+            let _ = stream.write_all((head + &metrics).as_bytes());
+        }
+    });
+    address
 }
 
 /// Writes `scrape.yml`, by which these addresses are scraped each second.

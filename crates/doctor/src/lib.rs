@@ -89,13 +89,14 @@ fn chosen(args: &DoctorArgs) -> Result<Vec<&'static Check>, Failure> {
 pub fn playbook(args: &PlaybookArgs, context: &mut Context) -> Outcome {
     let text = match &args.name {
         None => playbook::list(context.columns),
-        Some(name) => playbook::page(name)
-            .ok_or_else(|| {
+        Some(name) => {
+            let page = playbook::page(name).ok_or_else(|| {
                 Failure::refused(format!(
-                    "there is no playbook '{name}'; 'disksmith playbook' lists them"
+                    "there is no playbook '{name}'; they are listed by: disksmith playbook"
                 ))
-            })?
-            .to_owned(),
+            })?;
+            playbook::fitted(page, context.columns)
+        }
     };
     context.print(&text)?;
     Ok(CommandEnd::Done)

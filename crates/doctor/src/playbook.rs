@@ -1,6 +1,6 @@
 //! Playbooks: for each finding a page with its symptom, how to confirm it, what to do now and what to do for good.
 
-use ui::table::{Column, layout};
+use ui::table::{Column, layout, wrap};
 
 /// The pages of `docs/playbooks/`.
 macro_rules! pages {
@@ -55,6 +55,35 @@ pub(crate) fn page(name: &str) -> Option<&'static str> {
     found.map(|(_, text)| *text)
 }
 
+/// The text of a page in so many columns: where it is wider, its sentences are broken anew, and commands stay as they are.
+pub(crate) fn fitted(text: &str, columns: usize) -> String {
+    if text.lines().all(|line| line.chars().count() <= columns) {
+        return text.to_owned();
+    }
+    let (mut fitted, mut sentences, mut is_command) = (String::new(), Vec::new(), false);
+    for line in text.lines() {
+        let is_fence = line.starts_with("```");
+        if !is_fence && !is_command && !line.is_empty() {
+            sentences.push(line);
+            continue;
+        }
+        end_paragraph(&mut sentences, &mut fitted, columns);
+        fitted.push_str(line);
+        fitted.push('\n');
+        is_command ^= is_fence;
+    }
+    end_paragraph(&mut sentences, &mut fitted, columns);
+    fitted
+}
+
+fn end_paragraph(sentences: &mut Vec<&str>, fitted: &mut String, columns: usize) {
+    if !sentences.is_empty() {
+        fitted.push_str(&wrap(&sentences.join(" "), columns, ""));
+        fitted.push('\n');
+        sentences.clear();
+    }
+}
+
 /// The names of the pages with their titles.
 pub(crate) fn list(columns: usize) -> String {
     let titles = [Column::text("playbook"), Column::text("symptom")];
@@ -73,6 +102,22 @@ pub(crate) fn list(columns: usize) -> String {
 mod tests {
     use super::*;
     use crate::checks;
+
+    #[test]
+    fn sentences_of_a_page_are_broken_anew_and_commands_are_not() {
+        let page =
+            "# Slow\n\nReads wait for\none disk.\n\n```\ncat /sys/block/md0/md/chunk_size\n```\n";
+        assert_eq!(fitted(page, 40), page);
+        assert_eq!(
+            fitted(page, 20),
+            "# Slow\n\nReads wait for one\ndisk.\n\n```\ncat /sys/block/md0/md/chunk_size\n```\n"
+        );
+        // Nothing of a real one is lost.
+        for (name, text) in PAGES {
+            let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert_eq!(words(&fitted(text, 40)), words(text), "{name}");
+        }
+    }
 
     #[test]
     fn every_page_has_its_parts_and_every_file_is_a_page_of_a_check() {

@@ -104,6 +104,17 @@ pub fn port(error: Error, port: u16) -> Error {
     Error::new(error.kind(), format!("{error}; {remedy}"))
 }
 
+/// Reason why a file cannot be read. `other` is what to do about one that is missing, or is a directory: a clause that ends
+/// in a command.
+pub fn file(error: &Error, other: &str) -> String {
+    match error.kind() {
+        ErrorKind::NotFound => format!("there is no such file; {other}"),
+        ErrorKind::IsADirectory => format!("it is a directory; {other}"),
+        ErrorKind::PermissionDenied => format!("this user may not; {}", as_root()),
+        _ => error.to_string(),
+    }
+}
+
 /// Clause on a package that is missing: the command that installs it here.
 pub fn install(package: &str) -> String {
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -182,6 +193,24 @@ mod tests {
         );
         let other = port(ErrorKind::AddrNotAvailable.into(), 9188).to_string();
         assert_eq!(other, Error::from(ErrorKind::AddrNotAvailable).to_string());
+    }
+
+    #[test]
+    fn the_error_of_a_file_ends_in_a_command() {
+        let other = "they are listed by: ls";
+        let of = |kind: ErrorKind| file(&kind.into(), other);
+        assert_eq!(
+            of(ErrorKind::NotFound),
+            "there is no such file; they are listed by: ls"
+        );
+        assert_eq!(
+            of(ErrorKind::IsADirectory),
+            "it is a directory; they are listed by: ls"
+        );
+        let refused = of(ErrorKind::PermissionDenied);
+        assert!(refused.starts_with("this user may not; "), "{refused}");
+        let full = Error::from_raw_os_error(23);
+        assert_eq!(file(&full, other), full.to_string());
     }
 
     #[test]

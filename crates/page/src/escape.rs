@@ -24,6 +24,44 @@ impl Escaper for Html {
     }
 }
 
+/// Units that stay in one line with the number before them.
+const UNITS: [&str; 20] = [
+    "%", "ns", "us", "µs", "ms", "s", "min", "h", "days", "IOPS", "B", "KiB", "MiB", "GiB", "TiB",
+    "B/s", "KiB/s", "MiB/s", "GiB/s", "sectors",
+];
+
+/// A word without the signs around it.
+fn bare(word: &str) -> &str {
+    word.trim_matches(|c| ".,;:()".contains(c))
+}
+
+/// A sentence as markup, in which no line ends within an option or between a number and its unit.
+pub fn sentence(text: &str) -> String {
+    let mut markup = String::new();
+    let mut words = text.split(' ').peekable();
+    while let Some(word) = words.next() {
+        let mut whole = word.to_owned();
+        let is_number = word.ends_with(|c: char| c.is_ascii_digit());
+        let unit = words.next_if(|next| is_number && UNITS.contains(&bare(next)));
+        if let Some(unit) = unit {
+            whole = format!("{word} {unit}");
+        }
+        let is_whole = unit.is_some() || bare(word).starts_with("--");
+        let (begin, end) = match is_whole {
+            true => ("<span class=\"whole\">", "</span>"),
+            false => ("", ""),
+        };
+        markup.push_str(begin);
+        // Writing to a string does not fail.
+        let _ = Html.write_escaped_str(&mut markup, &whole);
+        markup.push_str(end);
+        if words.peek().is_some() {
+            markup.push(' ');
+        }
+    }
+    markup
+}
+
 /// `text` for charts, which show markup as it stands.
 pub fn plain(text: &str) -> String {
     text.chars().map(visible).collect()
@@ -42,6 +80,25 @@ fn visible(c: char) -> char {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn options_and_numbers_with_their_units_stay_in_one_line() {
+        let whole = |text: &str| format!("<span class=\"whole\">{text}</span>");
+        assert_eq!(
+            sentence("not to ±3 %; give <more> --seconds (8.0 s)."),
+            format!(
+                "not to {} give &lt;more&gt; {} {}",
+                whole("±3 %;"),
+                whole("--seconds"),
+                whole("(8.0 s).")
+            )
+        );
+        assert_eq!(
+            sentence("a -- b 3 disks"),
+            "a <span class=\"whole\">--</span> b 3 disks"
+        );
+        assert_eq!(sentence(""), "");
+    }
 
     #[test]
     fn markup_and_what_cannot_be_seen_become_text() {

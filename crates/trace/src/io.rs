@@ -102,6 +102,14 @@ pub enum ReadError {
         /// The system's error.
         source: std::io::Error,
     },
+    /// There is no such file, or none that this user may read.
+    #[error("{} could not be read: {reason}", path.display())]
+    Unopened {
+        /// The file.
+        path: PathBuf,
+        /// The reason, with a command to type.
+        reason: String,
+    },
     /// Text that the format does not have.
     #[error("{}:{line}:{column}: expected {expected}", path.display())]
     Text {

@@ -1,7 +1,10 @@
 //! Opening a trace of any format.
 
+use std::ffi::OsString;
 use std::io;
 use std::path::Path;
+
+use linux::{exec, remedy};
 
 use crate::decode::{Decode, DecodedTrace, Sink, TimeOrigin};
 use crate::file;
@@ -35,9 +38,19 @@ pub fn open(path: &Path) -> Result<Box<dyn TraceReader>, ReadError> {
 }
 
 fn failed(path: &Path) -> impl Fn(io::Error) -> ReadError {
-    move |source| ReadError::Io {
-        path: path.to_path_buf(),
-        source,
+    move |source| {
+        let (kind, path) = (source.kind(), path.to_path_buf());
+        if !matches!(
+            kind,
+            io::ErrorKind::NotFound | io::ErrorKind::IsADirectory | io::ErrorKind::PermissionDenied
+        ) {
+            return ReadError::Io { path, source };
+        }
+        let words = ["trace", "record", "DEVICE", "--output"].map(OsString::from);
+        let words = [&words[..], &[path.clone().into()]].concat();
+        let record = exec::line("disksmith".as_ref(), &words);
+        let reason = remedy::file(&source, &format!("a trace is recorded by: {record}"));
+        ReadError::Unopened { path, reason }
     }
 }
 

@@ -22,7 +22,7 @@ pub mod signals;
 pub mod table;
 pub mod units;
 mod usage;
-mod window;
+pub mod window;
 
 /// Content type of Prometheus' text format, which Prometheus 3 refuses to guess.
 pub const PROMETHEUS_TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";

@@ -11,8 +11,9 @@ const ENDLESS: usize = usize::MAX;
 /// The narrowest window that an answer is laid out for.
 const NARROWEST: usize = 20;
 /// First words of the commands that sentences end in, beside this program's.
-const COMMANDS: [&str; 11] = [
-    "apk", "apt-get", "dnf", "echo", "export", "kill", "mdadm", "pacman", "ss", "sudo", "zypper",
+const COMMANDS: [&str; 14] = [
+    "apk", "apt-get", "dnf", "echo", "export", "iostat", "kill", "ls", "mdadm", "pacman", "ss",
+    "ssh", "sudo", "zypper",
 ];
 
 /// Number of columns: as many as the user gives (`COLUMNS`), else as the window has, else endlessly many, so
@@ -42,7 +43,7 @@ pub(crate) fn width_of_errors() -> usize {
 
 /// The text with its lines broken between words where they have more than `width` columns. A command to type at the end
 /// of a line stays in one piece, below the sentence: pasted in pieces, each would run by itself.
-pub(crate) fn fitted(text: &str, width: usize) -> String {
+pub fn fitted(text: &str, width: usize) -> String {
     let lines = text.split('\n').map(|line| fitted_line(line, width));
     lines.collect::<Vec<_>>().join("\n")
 }

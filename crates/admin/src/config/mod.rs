@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use ui::context::Context;
-use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome};
+use ui::exit::{CommandEnd, Failure, Outcome, sentence};
 use ui::table::wrap;
 
 use crate::args::{ConfigArgs, ConfigVerb, SERVICES, ServiceArgs};
@@ -23,7 +23,8 @@ const FOLDER: &str = "/etc/disksmith";
 /// Checks files of configuration.
 ///
 /// # Errors
-/// Refused where a file cannot be read. What is wrong in one that can is the answer, with status 1.
+/// Refused where a file cannot be read; the others are checked all the same. What is wrong in these is the answer, with
+/// status 1 where all can be read.
 pub fn config(args: &ConfigArgs, program: &Program, context: &mut Context) -> Outcome {
     let ConfigVerb::Check { files, json } = &args.verb;
     let files = match files.is_empty() {
@@ -34,15 +35,26 @@ pub fn config(args: &ConfigArgs, program: &Program, context: &mut Context) -> Ou
         files: Vec::new(),
         problems: Vec::new(),
     };
+    let mut unread = Vec::new();
     for file in &files {
-        body.problems.extend(problems(file, program)?);
-        body.files.push(file.display().to_string());
+        match problems(file, program) {
+            Ok(found) => {
+                body.problems.extend(found);
+                body.files.push(file.display().to_string());
+            }
+            Err(failure) => unread.push(sentence(&failure.error())),
+        }
     }
-    let text = match json {
-        true => ui::json::document("config check", &body),
-        false => body.text(context.columns),
-    };
-    context.print(&text)?;
+    if unread.is_empty() || !body.files.is_empty() {
+        let text = match json {
+            true => ui::json::document("config check", &body),
+            false => body.text(context.columns),
+        };
+        context.print(&text)?;
+    }
+    if !unread.is_empty() {
+        return Err(Failure::refused_for("not all is checked", &unread));
+    }
     Ok(match body.problems.is_empty() {
         true => CommandEnd::Done,
         false => CommandEnd::No,
@@ -120,9 +132,12 @@ fn problems(file: &Path, program: &Program) -> Result<Vec<Problem>, Failure> {
 }
 
 fn read(file: &Path) -> Result<String, Failure> {
-    fs::read_to_string(file)
-        .map_err(|error| anyhow::anyhow!("{} cannot be read: {error}", file.display()))
-        .refused()
+    fs::read_to_string(file).map_err(|error| {
+        Failure::refused(format!(
+            "{} cannot be read: {error}; those that are there are listed by: ls {FOLDER}",
+            file.display()
+        ))
+    })
 }
 
 fn file_of(verb: &str) -> PathBuf {

@@ -31,7 +31,7 @@ use std::thread::available_parallelism;
 use engine::Engine;
 use fiojob::{FioError, Job, JobFileErrors, MachineFacts};
 use formats::text::Utf8;
-use linux::{Root, extents, machine};
+use linux::{Root, extents, machine, remedy};
 use record::TargetKind;
 
 use self::files::OpenedTarget;
@@ -126,8 +126,9 @@ pub(crate) fn jobs(args: &BenchArgs, context: &Context) -> Result<Option<Vec<Job
     let read = if let Some(file) = &args.fio {
         let text = text_of(file).map_err(|error| {
             Failure::refused(format!(
-                "the job file {} cannot be read: {error}",
-                file.display()
+                "the job file {} cannot be read: {}",
+                file.display(),
+                remedy::file(&error, "without a job file: disksmith bench .")
             ))
         })?;
         let options = args.fio_options.given();

@@ -9,6 +9,7 @@ use std::path::Path;
 use anyhow::{Context as _, anyhow};
 use jiff::Timestamp;
 use ledger::Ledger;
+use linux::remedy;
 use record::{ImportedRun, RunId, Summary};
 use serde::Serialize;
 
@@ -60,19 +61,24 @@ fn named(file: &Path) -> String {
     }
 }
 
+fn unread(file: &Path, error: &io::Error) -> anyhow::Error {
+    let takes = "the files that are taken are listed by: disksmith import --help";
+    anyhow!("{}: {}", named(file), remedy::file(error, takes))
+}
+
 /// Content of a file, or of standard input. Bytes that are not UTF-8 may occur in a path, and are no reason to refuse
 /// the figures.
 fn text_of(file: &Path) -> anyhow::Result<String> {
     let mut bytes = Vec::new();
     let mut source: Box<dyn Read> = match file.as_os_str() == "-" {
         true => Box::new(io::stdin()),
-        false => Box::new(File::open(file).with_context(|| named(file))?),
+        false => Box::new(File::open(file).map_err(|error| unread(file, &error))?),
     };
     source
         .as_mut()
         .take(LARGEST + 1)
         .read_to_end(&mut bytes)
-        .with_context(|| named(file))?;
+        .map_err(|error| unread(file, &error))?;
     if bytes.len() as u64 > LARGEST {
         return Err(anyhow!("it is larger than 64 MiB; split it").context(named(file)));
     }

@@ -62,6 +62,6 @@ pub(crate) fn unreached(name: &str, stderr: &str) -> String {
     } else if stderr.contains("Permission denied") {
         format!("{name} accepts none of the available keys: {last}.")
     } else {
-        format!("{name} was not reached: {last}.")
+        format!("{name} was not reached: {last}; to see more: ssh -v {name}")
     }
 }

@@ -49,7 +49,8 @@ pub(super) fn place(name: &Path, home: Option<&Path>) -> Result<PathBuf, String>
             machines.display()
         )),
         (false, false) => Err(format!(
-            "There is no list '{}': neither {} nor a file of this name in this folder exists.",
+            "There is no list '{0}': neither {1} nor a file of this name in this folder exists. A host \
+             is added to a list by: echo HOST >> {1}",
             name.display(),
             machines.display()
         )),

@@ -63,7 +63,12 @@ pub(super) fn top(args: &TopArgs, context: &mut Context, interrupt: &AtomicBool)
     };
     let rows = watching.watch(&ssh, &found.hosts, &mut show)?;
     if !was_seen && rows.iter().all(|row| row.sample().is_none()) {
-        return Err(Failure::refused("no host was reached"));
+        let reason = rows.iter().find_map(|row| match &row.state {
+            State::Dead(reason) => Some(format!(": {reason}")),
+            _ => None,
+        });
+        let reason = reason.unwrap_or_default();
+        return Err(Failure::refused(format!("no host was reached{reason}")));
     }
     Ok(CommandEnd::Done)
 }

@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicBool;
 use ui::charset;
 use ui::context::Context;
 use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome, sentence};
+use ui::table::wrap;
 
 use super::boots::BootSettings;
 use super::rehearsal::{Rehearsal, describe};
@@ -71,7 +72,9 @@ pub(super) fn tour(args: &LabTourArgs, context: &mut Context, interrupt: &Atomic
         interrupt,
     };
     let status = boots.until_the_end(machine, context)?;
-    context.print(&format!("\n{}\n", truth(rehearsal.server.volumes())))?;
+    let truth = truth(rehearsal.server.volumes());
+    let columns = context.columns.min(COLUMNS);
+    context.print(&format!("\n{}\n", wrap(&truth, columns, "")))?;
     Ok(CommandEnd::Status(status))
 }
 
@@ -141,7 +144,7 @@ fn truth(volumes: &[Volume]) -> String {
         .first()
         .map(|volume| volume.truth().cold_blocks_left);
     format!(
-        "By the lab's own count: {} cold blocks are left on /dev/vda; /dev/vdd answers in 12 ms, the other\n\
+        "By the lab's own count: {} cold blocks are left on /dev/vda; /dev/vdd answers in 12 ms, the other \
          members in 0.5 ms; 64 KiB of /dev/vdb were overwritten.",
         cold.unwrap_or_default()
     )
@@ -152,7 +155,8 @@ fn play(args: &LabTourArgs, context: &mut Context, interrupt: &AtomicBool) -> Ou
     // Only a person waits for what comes.
     let speed = context.answers_a_person.then_some(args.speed);
     let has_styles = has_styles(context);
-    cast.play(&mut context.out, has_styles, speed, interrupt)
+    let columns = context.columns;
+    cast.play(&mut context.out, columns, has_styles, speed, interrupt)
         .midway()?;
     Ok(CommandEnd::Done)
 }
@@ -166,7 +170,8 @@ mod tests {
         let mut out = Vec::new();
         let never = AtomicBool::new(false);
         let cast = Cast::parse(RECORDED).unwrap();
-        cast.play(&mut out, false, None, &never).unwrap();
+        cast.play(&mut out, usize::MAX, false, None, &never)
+            .unwrap();
         let text = String::from_utf8(out).unwrap();
         for words in [
             "slow-member vdd",

@@ -10,7 +10,6 @@ use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use anyhow::Context as _;
 use ui::format::hex;
 
 use super::{Delivery, Identity, Intake, PollResult, Source, Stopped};
@@ -63,15 +62,19 @@ struct OpenLog {
 /// # Errors
 /// Where it cannot be read.
 pub(super) fn regular(path: &Path) -> anyhow::Result<File> {
-    let cannot = || format!("{} cannot be read", path.display());
+    let cannot = |error| {
+        let forms = "the forms of sources are listed by: disksmith tally --help";
+        let reason = linux::remedy::file(&error, forms);
+        anyhow::anyhow!("{} cannot be read: {reason}", path.display())
+    };
     // Opening a pipe would wait for its writer.
-    let kind = std::fs::metadata(path).with_context(cannot)?;
+    let kind = std::fs::metadata(path).map_err(cannot)?;
     anyhow::ensure!(
         kind.is_file(),
         "{} is no regular file; pass it as standard input, with --from -",
         path.display()
     );
-    File::open(path).with_context(cannot)
+    File::open(path).map_err(cannot)
 }
 
 impl FileSource {

@@ -1,14 +1,15 @@
 //! The host as a whole: pressure, load, memory, network, the kernel's log.
 
 use std::collections::HashMap;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use linux::Root;
 use linux::pulse::{
     self, DirectionCounts, GroupReader, KernelLog, MemoryReader, NetReader, PolledFile,
     PressureReader, StallTimes, load,
 };
+use linux::{Root, remedy};
 use record::Nanos;
 use record::sample::{
     BytesPerSecond, DeviceNumber, Fraction, GroupLimit, HostSample, InterfaceSample, KernelError,
@@ -38,7 +39,15 @@ impl Host {
     /// Opens the files that there are; the reason why one is missing goes into the notes.
     pub(super) fn open(root: &Root, notes: &mut Vec<String>) -> Host {
         let mut missing = |what: &str, error: linux::Error| {
-            notes.push(format!("{what} not shown: {error}"));
+            notes.push(match &error {
+                linux::Error::Read { path, source }
+                    if source.kind() == io::ErrorKind::PermissionDenied =>
+                {
+                    let (path, remedy) = (path.display(), remedy::as_root());
+                    format!("{what} not shown, as this user may not read {path}; {remedy}")
+                }
+                _ => format!("{what} not shown: {error}"),
+            });
         };
         Host {
             pressure: PressureReader::open(root)

@@ -6,9 +6,10 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
-use anyhow::{Context as _, anyhow};
+use anyhow::anyhow;
 use formats::disk_log::is_binary;
 use linux::exec::{Exec, Streaming};
+use linux::remedy;
 use rustix::fs::{FileType, fstat, tell};
 
 use ui::charset::printable;
@@ -43,14 +44,14 @@ impl Log {
             let facts = file.metadata()?;
             Ok((file, facts))
         };
-        let (file, facts) = open()
-            .with_context(|| format!("{} cannot be read", path.display()))
-            .refused()?;
+        let unread = |error: io::Error| {
+            let written = "a log is written by: iostat -dxty 1 60 > iostat.log";
+            let reason = remedy::file(&error, written);
+            Failure::refused(format!("{} cannot be read: {reason}", path.display()))
+        };
+        let (file, facts) = open().map_err(unread)?;
         if facts.is_dir() {
-            return Err(Failure::refused(format!(
-                "{} is a directory; name a file that iostat, sar or sadf wrote",
-                path.display()
-            )));
+            return Err(unread(io::ErrorKind::IsADirectory.into()));
         }
         let mut head = [0; 2];
         if facts.is_file() && file.read_exact_at(&mut head, 0).is_ok() && is_binary(&head) {

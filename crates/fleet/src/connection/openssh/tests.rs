@@ -305,9 +305,12 @@ fn refusals_and_failures_are_sentences() {
         ),
         (
             "ssh: connect to host h port 22: Connection refused\r\n",
-            "was not reached: ssh: connect to host h port 22: Connection refused.",
+            "was not reached: ssh: connect to host h port 22: Connection refused; to see more: ssh -v db1",
         ),
-        ("", "was not reached: ssh said nothing."),
+        (
+            "",
+            "was not reached: ssh said nothing; to see more: ssh -v db1",
+        ),
     ] {
         let sentence = unreached("db1", ssh_text);
         assert!(sentence.contains(expected), "{sentence}");

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use ui::charset;
+use ui::window::fitted;
 
 /// Bold text begins.
 pub(super) const BOLD: &str = "\u{1b}[1m";
@@ -79,6 +80,7 @@ impl Cast {
     pub(super) fn play(
         &self,
         out: &mut dyn Write,
+        columns: usize,
         has_styles: bool,
         speed: Option<f64>,
         interrupt: &AtomicBool,
@@ -90,7 +92,9 @@ impl Cast {
             if interrupt.load(Ordering::Relaxed) {
                 break;
             }
-            let mut text = piece.text.replace("\r\n", "\n");
+            let text = piece.text.replace("\r\n", "\n");
+            let lines = text.split('\n').map(|line| fitted_line(line, columns));
+            let mut text = lines.collect::<Vec<_>>().join("\n");
             if !has_styles {
                 text = text.replace(BOLD, "").replace(PLAIN, "");
             }
@@ -100,6 +104,19 @@ impl Cast {
             }
         }
         out.flush()
+    }
+}
+
+/// A line of the recording in so many columns. Commands, which are bold as titles are, and those that a step ran stay in
+/// one piece.
+fn fitted_line(line: &str, columns: usize) -> String {
+    let bold = line.strip_prefix(BOLD);
+    if let Some(title) = bold.and_then(|bold| bold.strip_suffix(PLAIN)?.strip_prefix("== ")) {
+        return format!("{BOLD}{}{PLAIN}", fitted(&format!("== {title}"), columns));
+    }
+    match bold.is_some() || line.starts_with("+ ") || line.ends_with(PLAIN) {
+        true => line.to_owned(),
+        false => fitted(line, columns),
     }
 }
 
@@ -124,7 +141,8 @@ mod tests {
 
     fn played(cast: &Cast, has_styles: bool, interrupt: bool) -> String {
         let mut out = Vec::new();
-        cast.play(&mut out, has_styles, None, &AtomicBool::new(interrupt))
+        let interrupt = AtomicBool::new(interrupt);
+        cast.play(&mut out, 40, has_styles, None, &interrupt)
             .unwrap();
         String::from_utf8(out).unwrap()
     }
@@ -137,6 +155,26 @@ mod tests {
         assert!(played(&cast, false, false).starts_with("$ ls\n50 "));
         assert!(played(&cast, true, false).starts_with("\u{1b}[1m$ ls\u{1b}[0m\n"));
         assert_eq!(played(&cast, false, true), "");
+    }
+
+    #[test]
+    fn sentences_are_broken_to_the_window_and_commands_are_not() {
+        let sentence = "A cap, a bad volume, or only cold? Random places are read.";
+        assert_eq!(
+            fitted_line(sentence, 40),
+            "A cap, a bad volume, or only cold?\nRandom places are read."
+        );
+        let command = format!("{BOLD}$ disksmith bench /dev/vda --phase seek --seconds 5s{PLAIN}");
+        let of_step = "+ mdadm --manage /dev/md127 --replace /dev/vdd --with /dev/vdf";
+        for line in [&command, of_step] {
+            assert_eq!(fitted_line(line, 40), line);
+        }
+        assert_eq!(fitted_line(sentence, usize::MAX), sentence);
+        let title = format!("{BOLD}== 2 of 4: an array, and a file system aligned to it =={PLAIN}");
+        assert_eq!(
+            fitted_line(&title, 40),
+            format!("{BOLD}== 2 of 4: an array, and a file system\naligned to it =={PLAIN}")
+        );
     }
 
     #[test]
