@@ -9,16 +9,16 @@ use domain::raid::{Level, Raid10Layout, Redundancy};
 pub(crate) const DEFAULT_CHUNK: Bytes = Bytes::kib(256);
 
 /// Least chunk size: md takes none below a page (mdadm(8), `--chunk`), and file systems here have blocks of 4 KiB.
-pub(crate) const LEAST_CHUNK: Bytes = Bytes::kib(4);
+pub(crate) const MIN_CHUNK: Bytes = Bytes::kib(4);
 
 /// Largest chunk size: with a larger one an array hardly has more than one stripe in flight.
-pub(crate) const LARGEST_CHUNK: Bytes = Bytes::mib(64);
+pub(crate) const MAX_CHUNK: Bytes = Bytes::mib(64);
 
 /// Read-ahead of the kernel where none is set (linux, VM_READAHEAD_PAGES).
-const LEAST_READ_AHEAD: Bytes = Bytes::kib(128);
+const DEFAULT_READ_AHEAD: Bytes = Bytes::kib(128);
 
 /// Largest read-ahead: more in flight for one reader only fills memory.
-const MOST_READ_AHEAD: Bytes = Bytes::mib(8);
+const MAX_READ_AHEAD: Bytes = Bytes::mib(8);
 
 /// An array's shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +66,7 @@ impl Geometry {
 
     /// Options of `mkfs.ext4` that align a file system with blocks of 4 KiB.
     pub(crate) fn ext4(self) -> Option<String> {
-        let blocks = self.chunk?.0 / LEAST_CHUNK.0;
+        let blocks = self.chunk?.0 / MIN_CHUNK.0;
         let stripe = blocks * self.data_members();
         Some(format!("stride={blocks},stripe_width={stripe}"))
     }
@@ -75,7 +75,7 @@ impl Geometry {
     /// are read ahead, so random pages lose nothing. `None` where the kernel's own is right.
     pub fn read_ahead(self) -> Option<Bytes> {
         let two = Bytes(self.stripe()?.0.saturating_mul(2));
-        Some(two.clamp(LEAST_READ_AHEAD, MOST_READ_AHEAD))
+        Some(two.clamp(DEFAULT_READ_AHEAD, MAX_READ_AHEAD))
     }
 
     /// Bytes left for data, before md's and the file system's own.
@@ -139,13 +139,13 @@ pub fn bad_chunk(level: Level, chunk: Option<Bytes>) -> Option<String> {
             "a chunk is a power of two, such as 64k or 256k, and {} bytes are not",
             chunk.0
         ))
-    } else if chunk < LEAST_CHUNK {
+    } else if chunk < MIN_CHUNK {
         Some(format!(
-            "a chunk of {chunk} is too small; the least is {LEAST_CHUNK}"
+            "a chunk of {chunk} is too small; the least is {MIN_CHUNK}"
         ))
-    } else if chunk > LARGEST_CHUNK {
+    } else if chunk > MAX_CHUNK {
         Some(format!(
-            "a chunk of {chunk} is too large; the most is {LARGEST_CHUNK}"
+            "a chunk of {chunk} is too large; the most is {MAX_CHUNK}"
         ))
     } else {
         None

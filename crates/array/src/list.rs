@@ -156,11 +156,11 @@ fn text(arrays: &[ArrayUse], columns: usize) -> String {
 }
 
 /// Text of an empty cell.
-const NOTHING: &str = "–";
+const EMPTY_CELL: &str = "–";
 
-fn or_nothing(text: Option<String>) -> String {
+fn or_empty_cell(text: Option<String>) -> String {
     text.filter(|text| !text.is_empty())
-        .unwrap_or_else(|| NOTHING.to_owned())
+        .unwrap_or_else(|| EMPTY_CELL.to_owned())
 }
 
 impl ArrayUse {
@@ -199,7 +199,7 @@ impl ArrayUse {
         let state = self.array.state.clone();
         match self.array.degraded {
             Some(missing) if missing > 0 => {
-                Some(format!("degraded by {missing}, {}", or_nothing(state)))
+                Some(format!("degraded by {missing}, {}", or_empty_cell(state)))
             }
             _ => state,
         }
@@ -216,19 +216,19 @@ impl ArrayUse {
         };
         vec![
             self.title(),
-            or_nothing(self.level()),
+            or_empty_cell(self.level()),
             array.size.to_string(),
-            or_nothing(array.chunk.map(|chunk| chunk.to_string())),
-            or_nothing(array.bitmap.clone()),
-            or_nothing(self.state()),
+            or_empty_cell(array.chunk.map(|chunk| chunk.to_string())),
+            or_empty_cell(array.bitmap.clone()),
+            or_empty_cell(self.state()),
             members,
-            or_nothing(
+            or_empty_cell(
                 Some(array.spares())
                     .filter(|count| *count > 0)
                     .map(|count| count.to_string()),
             ),
-            or_nothing(self.doing()),
-            or_nothing(Some(in_use.join(" "))),
+            or_empty_cell(self.doing()),
+            or_empty_cell(Some(in_use.join(" "))),
         ]
     }
 
@@ -236,11 +236,11 @@ impl ArrayUse {
         let row = |member: &md::Member| {
             vec![
                 self.title(),
-                or_nothing(member.slot.map(|slot| slot.to_string())),
+                or_empty_cell(member.slot.map(|slot| slot.to_string())),
                 member.name.clone(),
-                or_nothing(Some(member.state.join(","))),
-                or_nothing(member.used.map(|used: Bytes| used.to_string())),
-                or_nothing(member.errors.map(|errors| errors.to_string())),
+                or_empty_cell(Some(member.state.join(","))),
+                or_empty_cell(member.used.map(|used: Bytes| used.to_string())),
+                or_empty_cell(member.errors.map(|errors| errors.to_string())),
             ]
         };
         self.array.members.iter().map(row).collect()

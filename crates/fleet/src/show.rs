@@ -86,7 +86,7 @@ pub(crate) fn chosen<'a>(keys: &'a [String], given: &str) -> Result<Option<&'a s
 
 #[cfg(test)]
 mod tests {
-    use job::LAST;
+    use job::LAST_JOB_WORD;
 
     use super::*;
 
@@ -96,7 +96,7 @@ mod tests {
         let beside = "20260101-000000-aaaa.h1.4711";
         // The ledger lists what it has got to know last first, and an answer is kept alongside its run.
         let keys = [beside, old, new].map(str::to_owned);
-        assert_eq!(chosen(&keys, LAST), Ok(Some(new)));
+        assert_eq!(chosen(&keys, LAST_JOB_WORD), Ok(Some(new)));
         for whole in [old, beside] {
             assert_eq!(chosen(&keys, whole), Ok(Some(whole)));
         }

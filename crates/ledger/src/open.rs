@@ -223,7 +223,7 @@ fn open_to_write(path: PathBuf, seen: FileState, migrations: &[&str]) -> Result<
         Connection::open_with_flags(&path, flags).map_err(|error| Error::sqlite(&path, error))?;
     let ledger = Ledger::of(connection, path, None)?;
     let connection = &ledger.connection;
-    settle(connection).map_err(|error| ledger.explain(error))?;
+    apply_settings(connection).map_err(|error| ledger.explain(error))?;
     let header = Header::read(connection).map_err(|error| ledger.explain(error))?;
     if !header.is_blank() {
         // Again, since the newest header may have been in the side files.
@@ -249,7 +249,7 @@ fn open_to_write(path: PathBuf, seen: FileState, migrations: &[&str]) -> Result<
 }
 
 /// Settings of every connection that writes.
-fn settle(connection: &Connection) -> rusqlite::Result<()> {
+fn apply_settings(connection: &Connection) -> rusqlite::Result<()> {
     connection.busy_timeout(BUSY_TIMEOUT)?;
     // Until the file is known to be ours and sound, closing it must not move anything into it.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;

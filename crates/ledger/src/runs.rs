@@ -184,7 +184,7 @@ impl Ledger {
         let change = self.change()?;
         // Under the lock, so that two that import the same at once keep it once.
         if let Some(summary) = listed.reported
-            && let Some(id) = report::kept(&change, summary)?
+            && let Some(id) = report::saved_run(&change, summary)?
         {
             return Ok(Some(id));
         }

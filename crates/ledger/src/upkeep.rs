@@ -16,7 +16,7 @@ use crate::schema::Header;
 use crate::{Error, Filter, Ledger, Result};
 
 /// Maximum number of inconsistencies that SQLite names.
-const MOST_INCONSISTENCIES: u32 = 20;
+const MAX_INCONSISTENCIES: u32 = 20;
 
 /// Result of examining all that a ledger holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -172,7 +172,7 @@ impl Ledger {
 
     /// Inconsistencies of the file, as SQLite finds them.
     fn inconsistencies(&self) -> rusqlite::Result<Vec<String>> {
-        let sql = format!("PRAGMA integrity_check({MOST_INCONSISTENCIES})");
+        let sql = format!("PRAGMA integrity_check({MAX_INCONSISTENCIES})");
         let mut found = strings(&self.connection, &sql)?;
         found.retain(|line| line != "ok");
         let sql = "SELECT 'a row of ' || \"table\" || ' belongs to nothing in ' || parent \

@@ -21,7 +21,7 @@ use ui::table::wrap;
 
 /// Largest input: more than hundreds of fio's longest documents. A device that was named by mistake is larger. As a
 /// tree, a document takes several times the memory of its text.
-const LARGEST: u64 = 64 << 20;
+const MAX_INPUT_BYTES: u64 = 64 << 20;
 
 /// Number of names that are tried for a run whose own is taken.
 const ATTEMPTS: u64 = 100;
@@ -70,10 +70,10 @@ fn text_of(file: &Path) -> anyhow::Result<String> {
     };
     source
         .as_mut()
-        .take(LARGEST + 1)
+        .take(MAX_INPUT_BYTES + 1)
         .read_to_end(&mut bytes)
         .with_context(|| named(file))?;
-    if bytes.len() as u64 > LARGEST {
+    if bytes.len() as u64 > MAX_INPUT_BYTES {
         return Err(anyhow!("it is larger than 64 MiB; split it").context(named(file)));
     }
     Ok(formats::text::lossy(bytes))

@@ -83,7 +83,7 @@ fn measured_phase(phase: &Phase, figures: &PhaseFigures, direct: bool) -> SidePh
             "{} ({}, {})",
             workload(w).trim_end_matches('.'),
             engine(phase.engine.kind),
-            way(direct)
+            cache_mode(direct)
         ),
         flows: phase.directions().filter_map(flow).chain(both).collect(),
     }
@@ -129,7 +129,7 @@ fn imported_phase(phase: &PhaseSummary) -> SidePhase {
 }
 
 /// The use of the page cache in a word.
-fn way(direct: bool) -> &'static str {
+fn cache_mode(direct: bool) -> &'static str {
     match direct {
         true => "past the page cache",
         false => "through the page cache",
@@ -159,7 +159,7 @@ fn described(phase: &PhaseSummary) -> String {
             .filter(|rate| *rate > 0.0)
             .map(|rate| format!("at {} a second", number(rate))),
         work.engine.clone(),
-        work.direct.map(|direct| way(direct).to_owned()),
+        work.direct.map(|direct| cache_mode(direct).to_owned()),
     ]
     .into_iter()
     .flatten()

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::connection::transport::{ConnectionError, Transport, Wire};
 use crate::hosts::Host;
-use crate::protocol::{AgentHello, BEAT, FromAgent, PROTOCOL, ToAgent, parse, send};
+use crate::protocol::{AgentHello, FromAgent, HEARTBEAT_INTERVAL, PROTOCOL, ToAgent, parse, send};
 
 /// Time limit for the agent's first message.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(30);
@@ -146,7 +146,7 @@ impl<'a> AgentSession<'a> {
             if until_interrupt && self.interrupt.load(Relaxed) {
                 return Ok(Incoming::Interrupt);
             }
-            if self.last_sent.elapsed() >= BEAT {
+            if self.last_sent.elapsed() >= HEARTBEAT_INTERVAL {
                 self.send(&ToAgent::Alive)?;
             }
             match self.wire.lines.recv_timeout(POLL.min(limit)) {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crate::hosts::Host;
 
 /// The line behind the counters of a host.
-pub(crate) const COUNTED: &str = "disksmith-fleet counted";
+pub(crate) const COUNTERS_END_LINE: &str = "disksmith-fleet counted";
 /// Time limit for closing a connection in order.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
 
@@ -21,7 +21,7 @@ pub(crate) trait Transport: Sync {
     /// [`ConnectionError`], where no agent came to run.
     fn open(&self, host: &Host, interrupt: &AtomicBool) -> Result<Wire, ConnectionError>;
 
-    /// Gives a wire on which the host answers each line with its kernel's counters and [`COUNTED`].
+    /// Gives a wire on which the host answers each line with its kernel's counters and [`COUNTERS_END_LINE`].
     ///
     /// # Errors
     /// [`ConnectionError`], where the host was not reached, or runs no Linux.

@@ -8,7 +8,7 @@
 use record::{Activity, FlowSummary, Histogram, LatencySummary, PhaseSummary, Samples, Summary};
 
 use super::json::{Json, object};
-use super::{asked, buckets};
+use super::{buckets, written_options};
 use crate::WriteError;
 
 /// The version whose keys are written. Readers take the units from it.
@@ -80,7 +80,7 @@ fn job(group: u64, phase: &PhaseSummary, summary: &Summary) -> Json {
     ]);
     let elapsed = phase.seconds.map(|seconds| seconds.ceil() as u64);
     entries.extend(known("elapsed", elapsed));
-    let options = asked::options(phase, summary);
+    let options = written_options::options(phase, summary);
     if !options.is_empty() {
         let texts = options
             .into_iter()

@@ -369,7 +369,7 @@ mod tests {
     use super::*;
 
     /// Answers of `apt-cache depends --important` in Debian 12, shortened.
-    const LISTED: &str = "\
+    const APT_CACHE_OUTPUT: &str = "\
 util-linux
   PreDepends: libblkid1
   PreDepends: libsystemd0
@@ -387,7 +387,7 @@ mdadm
 
     #[test]
     fn dependencies_of_a_package_are_read_with_the_first_of_alternatives() {
-        let names: Vec<&str> = named(LISTED).collect();
+        let names: Vec<&str> = named(APT_CACHE_OUTPUT).collect();
         let wanted = [
             "libblkid1",
             "libsystemd0",

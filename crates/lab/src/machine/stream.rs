@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Number of the console's lines that an error shows.
-const SHOWN: usize = 20;
+const MAX_CONSOLE_LINES: usize = 20;
 
 /// Message of the machine.
 #[derive(Debug)]
@@ -110,7 +110,7 @@ impl Console {
         if let Some((_, why)) = line.split_once("Kernel panic - not syncing: ") {
             kept.panic = Some(why.to_owned());
         }
-        if kept.lines.len() == SHOWN {
+        if kept.lines.len() == MAX_CONSOLE_LINES {
             kept.lines.pop_front();
         }
         kept.lines.push_back(line);
@@ -248,7 +248,7 @@ mod tests {
         text.push_str("lab: stopped: there is no port\n");
         console.listen(text.as_bytes(), &events);
         let lines = console.last_lines();
-        assert_eq!(lines.len(), SHOWN);
+        assert_eq!(lines.len(), MAX_CONSOLE_LINES);
         assert_eq!(console.panic().as_deref(), Some("no init"));
         assert_eq!(lines[0], "line 11");
         assert!(matches!(received.recv(), Ok(Event::Stopped(why)) if why == "there is no port"));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::Exports;
 use super::wire::{
     CLIENT_KNOWN, CLIENT_NO_ZEROES, FLAG_FIXED_NEWSTYLE, FLAG_NO_ZEROES, GREETING, IHAVEOPT,
-    INFO_BLOCK_SIZE, INFO_EXPORT, LARGEST_PAYLOAD, LONGEST_OPTION, OPT_ABORT, OPT_EXPORT_NAME,
+    INFO_BLOCK_SIZE, INFO_EXPORT, MAX_OPTION_BYTES, MAX_PAYLOAD_BYTES, OPT_ABORT, OPT_EXPORT_NAME,
     OPT_GO, OPT_INFO, OPT_LIST, ProtocolError, REP_ACK, REP_ERR_INVALID, REP_ERR_UNKNOWN,
     REP_ERR_UNSUP, REP_INFO, REP_SERVER, TRANSMISSION_FLAGS, option_reply, parse_go,
 };
@@ -44,7 +44,7 @@ pub(super) fn handshake(
         }
         let option = u32::from_be_bytes(take(stream)?);
         let length = u32::from_be_bytes(take(stream)?);
-        if length > LONGEST_OPTION {
+        if length > MAX_OPTION_BYTES {
             return Err(ProtocolError::TooLong(length));
         }
         let mut data = vec![0; length as usize];
@@ -142,7 +142,7 @@ fn facts(exports: &Exports, option: u32, data: &[u8]) -> (Vec<u8>, Option<Arc<Di
         // Any byte may be addressed, pages are preferred.
         let mut sizes = INFO_BLOCK_SIZE.to_be_bytes().to_vec();
         sizes.extend(
-            [1_u32, 4096, LARGEST_PAYLOAD]
+            [1_u32, 4096, MAX_PAYLOAD_BYTES]
                 .map(u32::to_be_bytes)
                 .concat(),
         );

@@ -18,8 +18,8 @@ pub(super) enum LockKind {
 /// True if a condition lasts longer than a program needs that has just started or examines a device.
 pub(super) fn lasts(mut holds: impl FnMut() -> bool) -> bool {
     const MOMENT: Duration = Duration::from_millis(100);
-    const TRIES: u32 = 20;
-    (0..TRIES).all(|attempt| {
+    const ATTEMPTS: u32 = 20;
+    (0..ATTEMPTS).all(|attempt| {
         if attempt > 0 {
             std::thread::sleep(MOMENT);
         }

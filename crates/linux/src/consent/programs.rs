@@ -66,7 +66,7 @@ pub(super) struct Programs {
 
 /// Time for which a program may hold a file before that counts: a child has its parent's files until it
 /// executes its own program, and udev opens and locks a device for a moment after each change.
-const MOMENT: Duration = Duration::from_millis(100);
+const HELD_FILE_TIME: Duration = Duration::from_millis(100);
 const SEARCHES: u32 = 5;
 
 /// The programs that use any of the storage for more than a moment. This program is one
@@ -88,7 +88,7 @@ pub(super) fn using(
         if programs.found.is_empty() {
             break;
         }
-        std::thread::sleep(MOMENT);
+        std::thread::sleep(HELD_FILE_TIME);
         let mut pids: Vec<u32> = programs.found.iter().map(|program| program.pid).collect();
         pids.dedup();
         let again = pids.into_iter().map(|pid| search.of_process(pid));

@@ -78,7 +78,7 @@ impl EventTracker {
         Some(change)
     }
 
-    /// Ends the events of a kind whose cause was not seen for longer than `linger`.
+    /// Ends the events of a kind whose cause was not seen for longer than `grace_period`.
     pub(super) fn close_unseen(
         &mut self,
         code: EventCode,

@@ -34,7 +34,8 @@ pub(super) fn look_up<'a>(
             continue;
         }
         let getent = Exec::new("getent").args(["ahosts", name]);
-        let bytes = program(&getent.limit(left.min(NAME_TIMEOUT)).mortal()).unwrap_or_default();
+        let bytes =
+            program(&getent.limit(left.min(NAME_TIMEOUT)).die_with_parent()).unwrap_or_default();
         let text = String::from_utf8_lossy(&bytes);
         let first = |line: &str| line.split_whitespace().next()?.parse().ok();
         addresses.insert(name.to_owned(), text.lines().filter_map(first).collect());
