@@ -69,7 +69,7 @@ pub(crate) fn check(args: &CreateArgs, host: &mut ArrayHost) -> Result<CheckedPl
     } else {
         Bytes(0)
     };
-    let room = geometry.room(&sizes);
+    let room = geometry.usable_bytes(&sizes);
     if problems.is_empty() && args.fs == Some(Fs::Xfs) && room < MIN_XFS_SIZE {
         problems.push(format!(
             "XFS needs {MIN_XFS_SIZE}, and these members have {room} for data behind md's metadata; \

@@ -93,7 +93,7 @@ impl Geometry {
     }
 
     /// Least bytes left for a file system, where md has taken its own.
-    pub fn room(self, sizes: &[Bytes]) -> Bytes {
+    pub fn usable_bytes(self, sizes: &[Bytes]) -> Bytes {
         let left: Vec<Bytes> = sizes.iter().map(|size| self.after_md(*size)).collect();
         self.capacity(&left)
     }
@@ -113,7 +113,7 @@ impl Geometry {
 
     /// Bytes that the members lose when they are not equal: at levels with copies or parity those beyond the
     /// smallest.
-    pub(crate) fn lost(self, sizes: &[Bytes]) -> Vec<Bytes> {
+    pub(crate) fn unused_bytes(self, sizes: &[Bytes]) -> Vec<Bytes> {
         let least = sizes.iter().min().copied().unwrap_or_default();
         let lost = |size: &Bytes| {
             if self.level.is_redundant() {
@@ -219,10 +219,18 @@ mod tests {
         };
         for (mib, left) in [(150, 148), (160, 158), (1 << 20, (1 << 20) - 129)] {
             let sizes = [Bytes::mib(mib); 2];
-            assert_eq!(of(Level::Zero).room(&sizes), Bytes::mib(2 * left), "{mib}");
-            assert_eq!(of(Level::One).room(&sizes), Bytes::mib(left), "{mib}");
+            assert_eq!(
+                of(Level::Zero).usable_bytes(&sizes),
+                Bytes::mib(2 * left),
+                "{mib}"
+            );
+            assert_eq!(
+                of(Level::One).usable_bytes(&sizes),
+                Bytes::mib(left),
+                "{mib}"
+            );
         }
-        assert_eq!(of(Level::Zero).room(&[Bytes::kib(4); 2]), Bytes(0));
+        assert_eq!(of(Level::Zero).usable_bytes(&[Bytes::kib(4); 2]), Bytes(0));
     }
 
     #[test]
@@ -238,7 +246,11 @@ mod tests {
         ] {
             let geometry = of(level, 4, Raid10Layout::N2);
             assert_eq!(geometry.capacity(&sizes), Bytes::gib(gib), "{level:?}");
-            assert_eq!(geometry.lost(&sizes), lost.map(Bytes::gib), "{level:?}");
+            assert_eq!(
+                geometry.unused_bytes(&sizes),
+                lost.map(Bytes::gib),
+                "{level:?}"
+            );
         }
         let equal = [Bytes::gib(2); 3];
         for layout in [Raid10Layout::N2, Raid10Layout::F2, Raid10Layout::O2] {

@@ -54,7 +54,11 @@ pub(super) fn list(args: &ListArgs, context: &mut Context) -> Outcome {
         };
         ui::json::document("array list", &document)
     } else {
-        format!("{}{}", text(&arrays, context.columns), left(context))
+        format!(
+            "{}{}",
+            text(&arrays, context.columns),
+            unfinished_notice(context)
+        )
     };
     context.print(&text)?;
     Ok(CommandEnd::Done)
@@ -110,7 +114,7 @@ fn unfinished(context: &Context) -> Vec<KilledBuild> {
 }
 
 /// Arrays left unfinished, as sentences; nothing where there are none.
-pub(super) fn left(context: &Context) -> String {
+pub(super) fn unfinished_notice(context: &Context) -> String {
     let left = unfinished(context);
     let sentences = left.iter().map(|left| {
         let sentence = wrap(&left.sentence(), context.columns, "  ");
@@ -180,7 +184,7 @@ impl ArrayUse {
     }
 
     /// md's sync action on the array, with its progress; `None` where none is under way.
-    fn doing(&self) -> Option<String> {
+    fn sync_progress(&self) -> Option<String> {
         let action = self
             .array
             .action
@@ -227,7 +231,7 @@ impl ArrayUse {
                     .filter(|count| *count > 0)
                     .map(|count| count.to_string()),
             ),
-            or_empty_cell(self.doing()),
+            or_empty_cell(self.sync_progress()),
             or_empty_cell(Some(in_use.join(" "))),
         ]
     }

@@ -67,7 +67,10 @@ fn judge(
     workload: &Workload,
     goal: &Goal,
 ) -> Result<VolumeChoice, String> {
-    let budget = goal.p99.map(|target| within(offer, target)).transpose()?;
+    let budget = goal
+        .p99
+        .map(|target| wait_budget(offer, target))
+        .transpose()?;
     let demand = workload.demand(offer.merge, budget.flatten());
     if let Some(limits) = &goal.instance {
         limits.carry(demand)?;
@@ -82,7 +85,7 @@ fn judge(
 }
 
 /// Time that at most 1 % of the I/O may wait longer than: the rest of the target.
-fn within(offer: &Offer, target: Nanos) -> Result<Option<Nanos>, String> {
+fn wait_budget(offer: &Offer, target: Nanos) -> Result<Option<Nanos>, String> {
     match offer.latency {
         Some(mean) if mean >= target => Err(format!(
             "latency: an I/O without queueing takes about {} (assumed), and 99 % must take less than {}",

@@ -236,7 +236,7 @@ impl HostVerb {
             }
             HostVerb::Sweep(mut args) => {
                 args.dry_run = true;
-                silently(context, |context| {
+                run_silently(context, |context| {
                     sweep::sweep(&args, context, &DiskEngine, &interrupt)
                 })
             }
@@ -247,7 +247,7 @@ impl HostVerb {
                     ArrayVerb::Stop(args) => args.dry_run = true,
                     ArrayVerb::List(_) => {}
                 }
-                silently(context, |context| array::array(&args, context, &interrupt))
+                run_silently(context, |context| array::array(&args, context, &interrupt))
             }
             // It reports all of this itself.
             other => Err(Failure::refused(format!(
@@ -258,7 +258,7 @@ impl HostVerb {
 }
 
 /// Makes a dry run without its output: only whether it would run matters here.
-fn silently(
+fn run_silently(
     context: &mut Context,
     dry_run: impl FnOnce(&mut Context) -> Outcome,
 ) -> Result<(), Failure> {

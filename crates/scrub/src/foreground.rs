@@ -168,7 +168,7 @@ impl Foreground {
         // Before the own part, so that what completes meanwhile is not taken for the foreground's.
         let counted = self.counted();
         let probes = self.prober.as_ref().map_or_else(Probes::default, |prober| {
-            prober.want(probing);
+            prober.set_gap(probing);
             prober.take()
         });
         let of_others = self.neighbours.iter_mut().map(OtherUsers::since);

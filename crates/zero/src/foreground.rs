@@ -203,7 +203,7 @@ impl ForegroundWatch {
         });
         throttle.allow(allowed);
         *lock(&throttle.live) = self.pacer.live();
-        self.prober.want(self.pacer.controller().probe_gap_s());
+        self.prober.set_gap(self.pacer.controller().probe_gap_s());
     }
 
     /// Bytes that the kernel counted since the last time, read and written.

@@ -37,7 +37,7 @@ pub fn import(args: &ImportArgs, context: &mut Context) -> Outcome {
             .refused()?;
         for summary in summaries {
             let source = file.to_string_lossy().into_owned();
-            runs.push(made(summary, source, imported, runs.len() as u64));
+            runs.push(imported_run(summary, source, imported, runs.len() as u64));
         }
     }
     let judged: Vec<ImportedEntry> = match args.dry_run {
@@ -80,7 +80,7 @@ fn text_of(file: &Path) -> anyhow::Result<String> {
 }
 
 /// The run that a summary becomes.
-fn made(summary: Summary, source: String, imported: Timestamp, number: u64) -> ImportedRun {
+fn imported_run(summary: Summary, source: String, imported: Timestamp, number: u64) -> ImportedRun {
     let mut run = ImportedRun {
         id: RunId::new(imported, 0),
         imported,

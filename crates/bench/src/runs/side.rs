@@ -71,7 +71,7 @@ fn measured_phase(phase: &Phase, figures: &PhaseFigures, direct: bool) -> SidePh
             activity: w.activity(direction),
             iops: Some(figures_of.iops.mean),
             bytes_per_s: (!w.is_metadata_work()).then_some(figures_of.bytes_per_s.mean),
-            rates: settled(phase, figures, direction),
+            rates: rates_without_warm_up(phase, figures, direction),
             p99: Some(flow.latency.quantile(0.99)),
         })
     };
@@ -97,13 +97,13 @@ fn read_and_written_back(phase: &Phase, figures: &PhaseFigures) -> Option<SideFl
         activity: Activity::All,
         iops: Some(figures_of.iops.mean),
         bytes_per_s: Some(figures_of.bytes_per_s.mean),
-        rates: settled(phase, figures, Direction::Read),
+        rates: rates_without_warm_up(phase, figures, Direction::Read),
         p99: None,
     })
 }
 
 /// The rates of one direction, without the warm-up.
-fn settled(phase: &Phase, figures: &PhaseFigures, direction: Direction) -> Vec<f64> {
+fn rates_without_warm_up(phase: &Phase, figures: &PhaseFigures, direction: Direction) -> Vec<f64> {
     let mut rates = phase.slice_rates(direction);
     rates.drain(..figures.warmup_slices.min(rates.len()));
     rates

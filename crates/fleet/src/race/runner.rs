@@ -145,7 +145,7 @@ impl<'a> HostRunner<'a> {
                 return notice(HostEvent::Gone(Box::new(self.host_run), may_be_other));
             }
             notice(HostEvent::Away(trouble.to_string()));
-            if !self.rest() {
+            if !self.wait_before_retry() {
                 return;
             }
         }
@@ -157,7 +157,7 @@ impl<'a> HostRunner<'a> {
     }
 
     /// Waits until the host may be tried again; true while the race continues.
-    fn rest(&self) -> bool {
+    fn wait_before_retry(&self) -> bool {
         let until = Instant::now() + self.running.after_loss;
         loop {
             let left = until.saturating_duration_since(Instant::now());

@@ -129,11 +129,11 @@ impl Packages {
     }
 
     fn in_tree(tree: PathBuf) -> Result<Packages> {
-        let kernel = only(&tree.join("boot"), "vmlinuz-")?;
+        let kernel = first_with_prefix(&tree.join("boot"), "vmlinuz-")?;
         // On a system with a merged /usr the package has the modules there.
         let modules = ["lib/modules", "usr/lib/modules"].map(|folder| tree.join(folder));
         let modules = modules.iter().find(|folder| folder.is_dir());
-        let modules = only(modules.unwrap_or(&tree.join("lib/modules")), "")?;
+        let modules = first_with_prefix(modules.unwrap_or(&tree.join("lib/modules")), "")?;
         Ok(Packages {
             tree,
             kernel,
@@ -152,7 +152,7 @@ fn clear(folder: &Path) -> Result<()> {
 }
 
 /// Path of the first entry of `folder` whose name begins with `beginning`; an error where there is none.
-fn only(folder: &Path, beginning: &str) -> Result<PathBuf> {
+fn first_with_prefix(folder: &Path, beginning: &str) -> Result<PathBuf> {
     let unreadable = |source| Error::file("read", folder, source);
     for entry in fs::read_dir(folder).map_err(unreadable)? {
         let entry = entry.map_err(unreadable)?;

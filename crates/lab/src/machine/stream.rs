@@ -186,7 +186,7 @@ fn ending(numbers: &[&str]) -> (u8, [u64; 2]) {
 }
 
 /// A path with something behind its name.
-fn with(path: &Path, end: &str) -> PathBuf {
+fn with_suffix(path: &Path, end: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(end);
     PathBuf::from(name)
@@ -204,8 +204,8 @@ fn receive(
         let _ = io::copy(&mut content, &mut io::sink());
         return Ok(None);
     };
-    let place = with(ledger, end);
-    let new = with(&place, &format!(".{}.new", std::process::id()));
+    let place = with_suffix(ledger, end);
+    let new = with_suffix(&place, &format!(".{}.new", std::process::id()));
     let written = File::create(&new).and_then(|mut file| {
         io::copy(&mut content, &mut file)?;
         file.sync_all()
@@ -224,7 +224,7 @@ fn receive(
 /// would mix it into the new one, so it goes first.
 fn move_into_place(ledger: &Path, arrived: &[(PathBuf, PathBuf)]) -> io::Result<()> {
     for end in ["-wal", "-shm", "-journal"] {
-        match fs::remove_file(with(ledger, end)) {
+        match fs::remove_file(with_suffix(ledger, end)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }

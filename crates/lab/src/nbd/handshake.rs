@@ -32,18 +32,18 @@ pub(super) fn handshake(
 ) -> Result<Option<Arc<Disk>>, ProtocolError> {
     stream.write_all(&GREETING)?;
     stream.write_all(&(FLAG_FIXED_NEWSTYLE | FLAG_NO_ZEROES).to_be_bytes())?;
-    let flags = u32::from_be_bytes(take(stream)?);
+    let flags = u32::from_be_bytes(read_array(stream)?);
     if flags & !CLIENT_KNOWN != 0 {
         return Err(ProtocolError::Flags(flags));
     }
     let zeroes = flags & CLIENT_NO_ZEROES == 0;
     loop {
-        let magic = u64::from_be_bytes(take(stream)?);
+        let magic = u64::from_be_bytes(read_array(stream)?);
         if magic != IHAVEOPT {
             return Err(ProtocolError::Magic(magic));
         }
-        let option = u32::from_be_bytes(take(stream)?);
-        let length = u32::from_be_bytes(take(stream)?);
+        let option = u32::from_be_bytes(read_array(stream)?);
+        let length = u32::from_be_bytes(read_array(stream)?);
         if length > MAX_OPTION_BYTES {
             return Err(ProtocolError::TooLong(length));
         }
@@ -57,7 +57,7 @@ pub(super) fn handshake(
     }
 }
 
-fn take<const N: usize>(stream: &mut impl Read) -> Result<[u8; N], ProtocolError> {
+fn read_array<const N: usize>(stream: &mut impl Read) -> Result<[u8; N], ProtocolError> {
     let mut bytes = [0; N];
     stream.read_exact(&mut bytes)?;
     Ok(bytes)

@@ -52,7 +52,7 @@ pub(super) fn addresses_of(reached: &str, known: &Addresses) -> Vec<IpAddr> {
 
 /// The name or address at which a host is reached, as a resolver knows it.
 fn name_of(address: &str) -> &str {
-    let bare = bare(address);
+    let bare = without_user(address);
     bare.trim_start_matches('[').trim_end_matches(']')
 }
 
@@ -63,6 +63,6 @@ fn literal(name: &str) -> Option<IpAddr> {
 }
 
 /// An address without the user.
-pub(super) fn bare(address: &str) -> &str {
+pub(super) fn without_user(address: &str) -> &str {
     address.rsplit_once('@').map_or(address, |(_, host)| host)
 }
