@@ -111,7 +111,7 @@ impl WorkerCounts {
                 one_sided: one_sided.clone(),
                 leads: member == 0,
                 slots: self.slots,
-                throttle: throttle.clone().some(),
+                throttle: throttle.clone().if_any(),
             }));
         }
         shares

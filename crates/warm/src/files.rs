@@ -285,7 +285,7 @@ impl ProblemFiles {
     }
 
     /// `a, b and 7 more (why)`; `None` where there is none.
-    fn shown(&self) -> Option<String> {
+    fn summary(&self) -> Option<String> {
         if self.count == 0 {
             return None;
         }
@@ -377,7 +377,7 @@ impl FileProblems {
         kinds
             .into_iter()
             .filter_map(|(files, severity, what)| {
-                let shown = files.shown()?;
+                let shown = files.summary()?;
                 let text = format!("Of what --first names, this {what}: {shown}.");
                 Some(Finding {
                     severity,

@@ -294,7 +294,7 @@ fn unfinished(
         let beside = beside.map_or(String::new(), |text| {
             format!(". {}", text.trim_end_matches('.'))
         });
-        let share = disk.settled().0 as f64 / disk.size.0.max(1) as f64;
+        let share = disk.done_or_failed().0 as f64 / disk.size.0.max(1) as f64;
         let stopped = match ended {
             Ok(()) => "it only has its stamp left".to_owned(),
             Err(IncompleteReason::Signal) => "stopped by a signal".to_owned(),

@@ -125,7 +125,7 @@ impl Drop for Input {
 struct SilentEnd;
 
 impl WireEnd for SilentEnd {
-    fn why(&mut self) -> String {
+    fn end_reason(&mut self) -> String {
         String::new()
     }
 }

@@ -51,8 +51,8 @@ impl Wire {
     }
 
     /// The error that the connection to a host is lost, with the reason as far as it is known.
-    pub(crate) fn lost(&mut self, host: &Host) -> ConnectionError {
-        let why = self.end.why();
+    pub(crate) fn lost_error(&mut self, host: &Host) -> ConnectionError {
+        let why = self.end.end_reason();
         let why = why.lines().next_back().unwrap_or_default();
         let why = why.trim().trim_end_matches('.');
         ConnectionError::Lost(match why {
@@ -65,7 +65,7 @@ impl Wire {
 /// Source of the reason for which the connection of a [`Wire`] ended.
 pub(crate) trait WireEnd: Send {
     /// Reason why the connection ended; empty where none is known.
-    fn why(&mut self) -> String;
+    fn end_reason(&mut self) -> String;
 }
 
 /// Reason why `fleet` cannot work on a host.

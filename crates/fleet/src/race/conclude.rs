@@ -256,7 +256,7 @@ fn raced_host(
             };
             (
                 decided,
-                out_reason.why().trim_end_matches('.').to_owned(),
+                out_reason.reason().trim_end_matches('.').to_owned(),
                 is_bad,
             )
         }

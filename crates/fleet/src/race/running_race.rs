@@ -39,7 +39,7 @@ pub(crate) enum EliminationReason {
 
 impl EliminationReason {
     /// Reason, as a sentence.
-    pub(crate) fn why(&self) -> &str {
+    pub(crate) fn reason(&self) -> &str {
         match self {
             EliminationReason::HostFloor(why)
             | EliminationReason::Broken(why)

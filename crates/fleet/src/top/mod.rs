@@ -16,7 +16,7 @@ use jiff::Timestamp;
 
 use crate::args::TopArgs;
 use crate::connection::pool::{ConnectionLimit, STACK};
-use crate::connection::session::{SILENCE, silent};
+use crate::connection::session::{SILENCE, silent_error};
 use crate::connection::transport::{COUNTERS_END_LINE, Wire};
 use crate::connection::{ConnectionError, Transport};
 use crate::host_rates::HostRates;
@@ -303,7 +303,7 @@ impl HostFollower<'_> {
             .input
             .write_all(b"\n")
             .and_then(|()| wire.input.flush());
-        written.map_err(|_| wire.lost(self.host))?;
+        written.map_err(|_| wire.lost_error(self.host))?;
         let (mut lines, mut size) = (Vec::new(), 0);
         loop {
             match self.line(wire, Instant::now() + SILENCE)? {
@@ -314,7 +314,7 @@ impl HostFollower<'_> {
                 }
                 Some(_) => return Err(self.shows_none()),
                 None if self.over.load(Relaxed) => return Ok(None),
-                None => return Err(silent(self.host)),
+                None => return Err(silent_error(self.host)),
             }
         }
     }
@@ -335,7 +335,7 @@ impl HostFollower<'_> {
             }
             match wire.lines.recv_timeout(POLL.min(left)) {
                 Ok(line) => return Ok(Some(line)),
-                Err(RecvTimeoutError::Disconnected) => return Err(wire.lost(self.host)),
+                Err(RecvTimeoutError::Disconnected) => return Err(wire.lost_error(self.host)),
                 Err(RecvTimeoutError::Timeout) => {}
             }
         }

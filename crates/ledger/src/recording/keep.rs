@@ -104,7 +104,7 @@ impl Ledger {
             now.checked_sub(age).unwrap_or(Timestamp::MIN)
         };
         let recent = now.checked_sub(RECENT_AGE).unwrap_or(Timestamp::MIN);
-        self.end_forsaken(now)?;
+        self.end_abandoned(now)?;
         self.gather_ended()?;
         while let Some(stretch) = self.oldest(UNTHINNED, before(keep.taken), HOUR)? {
             self.thin_stretch(&stretch)?;
@@ -236,7 +236,7 @@ impl Ledger {
 
     /// Ends recordings that were neither ended nor continued for long: of a host that is gone, or has another name
     /// now. A recorder that continues after all is not disturbed.
-    fn end_forsaken(&self, now: Timestamp) -> Result<()> {
+    fn end_abandoned(&self, now: Timestamp) -> Result<()> {
         let before = now.checked_sub(ABANDONED_AGE).unwrap_or(Timestamp::MIN);
         self.changed(|change| {
             change.execute(

@@ -87,7 +87,7 @@ impl DeviceUsers {
             elsewhere,
             swaps,
         };
-        match uses.hidden_list() {
+        match uses.hiding_mount() {
             Some(mount) => Err(Error::Hidden(mount.point.clone())),
             None => Ok(uses),
         }

@@ -160,7 +160,7 @@ impl BoardView {
         for place in out {
             let why = course
                 .out_reason(*place)
-                .map_or("", |out_reason| out_reason.why());
+                .map_or("", |out_reason| out_reason.reason());
             let name = run.name(*place);
             let why = why.trim_end_matches('.');
             self.change(format!("round {number}: {name} is out: {why}"));

@@ -101,7 +101,7 @@ fn a_floor_holds_for_each_disk_over_its_time() {
     let why = course.out_reason(1).unwrap();
     assert!(matches!(why, EliminationReason::HostFloor(_)), "{why:?}");
     assert!(
-        why.why()
+        why.reason()
             .starts_with("/b missed page-read.iops>=500 for 30s: it had "),
         "{why:?}"
     );
@@ -166,7 +166,7 @@ fn one_that_is_away_too_often_is_out_and_not_called_bad() {
     assert!(matches!(out_reason, EliminationReason::Absent(_)));
     assert!(
         out_reason
-            .why()
+            .reason()
             .contains("missing in 4 rounds, the last time because it was lost")
     );
 }
@@ -334,7 +334,7 @@ fn a_round_that_was_answered_too_late_is_named_as_what_it_was() {
     own.round = Some(0);
     one.late.push(own);
     assert_eq!(course.take(&one), [0]);
-    let why = course.out_reason(0).unwrap().why();
+    let why = course.out_reason(0).unwrap().reason();
     assert_eq!(why, "/a: nothing came back in round 1");
 }
 
@@ -365,7 +365,7 @@ fn a_disk_that_fails_is_broken_and_one_that_gives_nothing_is_out() {
     one.measured[3].targets[0].failed = Some("there is no memory".to_owned());
     one.measured[2].targets[0].figures[0] = None;
     assert_eq!(course.take(&one), [0, 1, 2, 3]);
-    let why = |place: usize| course.out_reason(place).unwrap().why().to_owned();
+    let why = |place: usize| course.out_reason(place).unwrap().reason().to_owned();
     assert_eq!(why(0), "/b: nothing came back in round 1");
     assert_eq!(why(1), "/a: a read failed");
     assert!(matches!(
