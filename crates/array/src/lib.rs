@@ -158,7 +158,7 @@ fn on_host(
     Ok(CommandEnd::Done)
 }
 
-/// Runs `array create`. Without a ledger the array is built all the same. `unfinished_notice` names what an earlier `array create`
+/// Runs `array create`. Without a ledger the array is built all the same. `left` names what an earlier `array create`
 /// has left, which a dry run may find in its way.
 fn build(
     args: &CreateArgs,

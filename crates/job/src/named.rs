@@ -3,8 +3,8 @@
 /// Word that names the newest job.
 pub const LAST_JOB_WORD: &str = "last";
 
-/// The key that a word names: [`LAST_JOB_WORD`], a whole key, or the beginning of one; `None` where there is none. `keys` are
-/// given the newest first.
+/// The key that a word names: [`LAST_JOB_WORD`], a whole key, or the beginning of one; `None` where there is none.
+/// `keys` are given the newest first.
 ///
 /// # Errors
 /// The keys that begin with the word, where several do.

@@ -1,13 +1,13 @@
 //! Inference of what an I/O waited for, from times and threads, after the rules of hfplayer (Haghdoost, He, Fredin and
 //! Du, "On the Accuracy and Scalability of Intensive I/O Workload Replay", FAST 2017).
 //!
-//! An I/O may have been issued because others of its thread had completed: all those that completed at least [`MIN_CAUSAL_NANOS`]
-//! before it came. These are the first so many of the thread in the order of completion, so that they need no list for
-//! each I/O: one that comes later waits for the same ones, and for those that completed since. Where a commit
-//! of another thread (a flush, or a write with FUA) completed after all of these, it waits for that too, since a
-//! database makes the commits of many threads durable by one flush.
-//! One that came long after the last completion was started by a clock; it comes as long after that completion again,
-//! since a load that a slower disk has put back has put back its clock as well.
+//! An I/O may have been issued because others of its thread had completed: all those that completed at least
+//! [`MIN_CAUSAL_NANOS`] before it came. These are the first so many of the thread in the order of completion, so that
+//! they need no list for each I/O: one that comes later waits for the same ones, and for those that completed since.
+//! Where a commit of another thread (a flush, or a write with FUA) completed after all of these, it waits for that too,
+//! since a database makes the commits of many threads durable by one flush. One that came long after the last
+//! completion was started by a clock; it comes as long after that completion again, since a load that a slower disk has
+//! put back has put back its clock as well.
 //!
 //! In a trace without threads all I/Os are of one.
 

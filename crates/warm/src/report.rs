@@ -208,7 +208,7 @@ struct VolumeDocument<'a> {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct SetDocument {
-    /// `first` for the data that `--first` names, `used_space` for other space that file systems use, `rest` for the
+    /// `first` for the data that `--first` names, `used` for other space that file systems use, `rest` for the
     /// other bytes.
     set: &'static str,
     /// Bytes of the set.

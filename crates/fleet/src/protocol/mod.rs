@@ -23,8 +23,8 @@ pub(crate) const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(1);
 /// Time without a message after which the agent takes the connection for lost. With the time that its work is given
 /// to end, this is less than 10 s after the last message.
 pub(crate) const SILENCE: Duration = Duration::from_secs(6);
-/// Longest line that is taken for a message, in bytes. The longest message is an answer, of [`MAX_STREAM_BYTES`] on either
-/// stream, with the runs that belong to it.
+/// Longest line that is taken for a message, in bytes. The longest message is an answer, of [`MAX_STREAM_BYTES`] on
+/// either stream, with the runs that belong to it.
 const MAX_LINE_BYTES: u64 = 128 << 20;
 /// Maximum number of lines that are read ahead: a host that sends very much must not fill the memory.
 const MAX_PENDING_MESSAGES: usize = 16;

@@ -1,8 +1,8 @@
 //! Bounds on the connections, time and memory that clients together may make the server hold.
 //!
-//! A connection costs two threads and at most [`SMALL_PAYLOAD_BYTES`] bytes for a payload and as many for an answer. Only
-//! [`MAX_LARGE_PAYLOADS`] payloads above that are held at a time, and each only as far as it has come: who announces much
-//! and sends little holds little. Together that is less than 600 MiB, of however many clients.
+//! A connection costs two threads and at most [`SMALL_PAYLOAD_BYTES`] bytes for a payload and as many for an answer.
+//! Only [`MAX_LARGE_PAYLOADS`] payloads above that are held at a time, and each only as far as it has come: who
+//! announces much and sends little holds little. Together that is less than 600 MiB, of however many clients.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};

@@ -6,10 +6,10 @@
 //! returns; so a kill loses only later samples. When there are enough batches they become one block, and are dropped
 //! in the same transaction. So little work goes into batches, and much into blocks.
 //!
-//! A block holds figures by columns, as differences from their predictions, and deflated. A count of requests, bytes
-//! or milliseconds is exact below 2048 of its unit (of sectors, where it is whole sectors), and above within
-//! [`MAX_RELATIVE_ERROR`], which is 0.049 %. A mean wait and a mean size are quotients of two of these, so they are off by
-//! twice that at most; the mean number in flight, where it is not kept because it follows from rates and waits, by
+//! A block holds figures by columns, as differences from their predictions, and deflated. A count of requests, bytes or
+//! milliseconds is exact below 2048 of its unit (of sectors, where it is whole sectors), and above within
+//! [`MAX_RELATIVE_ERROR`], which is 0.049 %. A mean wait and a mean size are quotients of two of these, so they are off
+//! by twice that at most; the mean number in flight, where it is not kept because it follows from rates and waits, by
 //! 0.25 % or 0.004. All printed figures have three or four digits. Of a volume's own page, sums over 15 seconds are
 //! kept, without its histograms.
 //!

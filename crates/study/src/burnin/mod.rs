@@ -7,9 +7,9 @@
 //! **The figure of a host** is that of its worst disk: one bad disk of four makes a bad host. The figure of a disk is
 //! the mean of the worst [`Rule::tail`] of its rounds (expected shortfall; Acerbi and Tasche 2002), without the noise
 //! of measuring: a round counts with the level of the disk's calm rounds, unless it lies below them by
-//! [`SLOW_DEVIATIONS`](rows::SLOW) standard deviations of the noise; then it counts with its measured value. So a disk that is
-//! slow in one round of twenty has half of that depth in its figure, where the tail is a tenth. Slowness that is less
-//! deep than the noise counts in the level like any other round.
+//! [`SLOW_DEVIATIONS`](rows::SLOW_DEVIATIONS) standard deviations of the noise; then it counts with its measured value.
+//! So a disk that is slow in one round of twenty has half of that depth in its figure, where the tail is a tenth.
+//! Slowness that is less deep than the noise counts in the level like any other round.
 //!
 //! **The hour** is the common part of all hosts of a group in a round. Rounds are simultaneous, so it is the median
 //! over the hosts of their distances from their own levels, and is taken out. A median needs references: at least

@@ -82,11 +82,11 @@ impl EventTracker {
     pub(super) fn close_unseen(
         &mut self,
         code: EventCode,
-        linger: Nanos,
+        grace_period: Nanos,
         now: SampleTime,
     ) -> Vec<EventChange> {
         let is_over =
-            |entry: &Entry| entry.event.code == code && now.elapsed - entry.seen.elapsed > linger;
+            |entry: &Entry| entry.event.code == code && now.elapsed - entry.seen.elapsed > grace_period;
         self.close(is_over)
     }
 

@@ -75,8 +75,8 @@ impl BufferBounds {
     }
 }
 
-/// Size that holds the events of [`MAX_READ_INTERVAL`] at a rate of requests a second, all of which one processor may issue and
-/// complete. In whole MiB, as a person would write it.
+/// Size that holds the events of [`MAX_READ_INTERVAL`] at a rate of requests a second, all of which one processor may
+/// issue and complete. In whole MiB, as a person would write it.
 fn size_for(rate: f64) -> Bytes {
     let events = rate * MAX_READ_INTERVAL.as_secs_f64() * REQUEST as f64;
     Bytes((events as u64).next_multiple_of(Bytes::MIB.0))
