@@ -85,8 +85,9 @@ impl EventTracker {
         grace_period: Nanos,
         now: SampleTime,
     ) -> Vec<EventChange> {
-        let is_over =
-            |entry: &Entry| entry.event.code == code && now.elapsed - entry.seen.elapsed > grace_period;
+        let is_over = |entry: &Entry| {
+            entry.event.code == code && now.elapsed - entry.seen.elapsed > grace_period
+        };
         self.close(is_over)
     }
 
