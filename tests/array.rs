@@ -187,7 +187,7 @@ is() { [ "$1" = "$2" ] || { echo "status $1 instead of $2: $3" >&2; exit 9; }; }
 disksmith array create --level 10 --members $members --destroy /dev/vda >&2; is $? 2 consent
 disksmith array create --level 0 --members /dev/vda,/dev/vda --destroy /dev/vda >&2; is $? 2 twice
 disksmith array create --level 10 --members $members $(consent) --fs xfs --dry-run >&2
-is $? 0 rehearsal
+is $? 0 "dry run"
 is "$(mdadm --examine /dev/vda 2>/dev/null)" "" untouched
 
 disksmith array create --level 10 --members $members $(consent) --name data \

@@ -56,7 +56,7 @@ replace --member /dev/vda --with /dev/vdg --destroy /dev/vdg >&2; is $? 2 "small
 replace --member /dev/vda --with /dev/vdc --destroy /dev/vdc >&2; is $? 2 "a member comes"
 replace --member /dev/vdf --with /dev/vdg --destroy /dev/vdg >&2; is $? 2 "no member goes"
 replace --member /dev/vda --with /dev/vdf --destroy /dev/vdf=ext4 --erase >&2; is $? 2 "erase"
-replace --member /dev/vda --with /dev/vdf --destroy /dev/vdf=ext4 --dry-run >&2; is $? 0 rehearsal
+replace --member /dev/vda --with /dev/vdf --destroy /dev/vdf=ext4 --dry-run >&2; is $? 0 "dry run"
 is "$(mdadm --examine /dev/vdf 2>/dev/null | grep 'Raid Level')" "" "untouched disk"
 is "$(state vda)" in_sync "untouched member"
 
@@ -128,7 +128,7 @@ udevadm settle
 until [ "$(cat /sys/block/md127/queue/read_ahead_kb)" = 512 ]; do sleep 0.1; done
 
 now="c d e f"
-erase $(consent "$now" =linux_raid_member) --dry-run >&2; is $? 0 "rehearsal of erasing"
+erase $(consent "$now" =linux_raid_member) --dry-run >&2; is $? 0 "dry run of erasing"
 grep -q ^md127 /proc/mdstat; is $? 0 "still there"
 erase $(consent "$now" =linux_raid_member) --json; is $? 0 erase
 is "$(grep -c ^md /proc/mdstat)" 0 arrays

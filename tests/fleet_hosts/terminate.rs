@@ -233,8 +233,8 @@ fn root_terminates_what_the_race_found_bad_and_nothing_else() {
     // One alone at first, and never one that is tagged.
     let first = format!("{command} i-0001 --dry-run");
     let others = format!("{command} i-0002 i-0004 --dry-run");
-    let rehearsed = format!("{command} i-0002 --dry-run");
+    let dry_run = format!("{command} i-0002 --dry-run");
     let done = format!("{command} i-0002");
-    assert_eq!(terminations, [first.as_str(), &others, &rehearsed, &done]);
+    assert_eq!(terminations, [first.as_str(), &others, &dry_run, &done]);
     net.assert_nothing_left();
 }

@@ -90,7 +90,7 @@ fn unequal(checked: &CheckedPlan) -> Option<String> {
              larger members only, and is slower."
         ));
     }
-    let lost = checked.plan.geometry.lost(sizes);
+    let lost = checked.plan.geometry.unused_bytes(sizes);
     let total: u64 = lost.iter().map(|lost| lost.0).sum();
     if total == 0 {
         return None;

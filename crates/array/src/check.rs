@@ -25,10 +25,10 @@ use members::claim_members;
 pub use members::{consents, member};
 
 /// Least size of an XFS that `mkfs.xfs` makes (mkfs.xfs(8), since 5.19).
-pub const LEAST_XFS: Bytes = Bytes::mib(300);
+pub const MIN_XFS_SIZE: Bytes = Bytes::mib(300);
 
 /// The longest name that a superblock holds (mdadm(8), `--name`).
-const LONGEST_NAME: usize = 32;
+const MAX_NAME_BYTES: usize = 32;
 
 /// An array that may be built.
 pub(crate) struct CheckedPlan {
@@ -69,10 +69,10 @@ pub(crate) fn check(args: &CreateArgs, host: &mut ArrayHost) -> Result<CheckedPl
     } else {
         Bytes(0)
     };
-    let room = geometry.room(&sizes);
-    if problems.is_empty() && args.fs == Some(Fs::Xfs) && room < LEAST_XFS {
+    let room = geometry.usable_bytes(&sizes);
+    if problems.is_empty() && args.fs == Some(Fs::Xfs) && room < MIN_XFS_SIZE {
         problems.push(format!(
-            "XFS needs {LEAST_XFS}, and these members have {room} for data behind md's metadata; \
+            "XFS needs {MIN_XFS_SIZE}, and these members have {room} for data behind md's metadata; \
              use larger ones, or ext4"
         ));
     }
@@ -171,10 +171,10 @@ fn name(
     };
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let begins_well = name.starts_with(|c: char| c.is_ascii_alphabetic());
-    if !(begins_well && name.chars().all(plain) && name.len() <= LONGEST_NAME) {
+    if !(begins_well && name.chars().all(plain) && name.len() <= MAX_NAME_BYTES) {
         problems.push(format!(
             "'{name}' is not a name for an array: it begins with a letter and has at most \
-             {LONGEST_NAME} letters, digits, dots, hyphens and underscores"
+             {MAX_NAME_BYTES} letters, digits, dots, hyphens and underscores"
         ));
     }
     let numbered = name

@@ -9,16 +9,16 @@ use domain::raid::{Level, Raid10Layout, Redundancy};
 pub(crate) const DEFAULT_CHUNK: Bytes = Bytes::kib(256);
 
 /// Least chunk size: md takes none below a page (mdadm(8), `--chunk`), and file systems here have blocks of 4 KiB.
-pub(crate) const LEAST_CHUNK: Bytes = Bytes::kib(4);
+pub(crate) const MIN_CHUNK: Bytes = Bytes::kib(4);
 
 /// Largest chunk size: with a larger one an array hardly has more than one stripe in flight.
-pub(crate) const LARGEST_CHUNK: Bytes = Bytes::mib(64);
+pub(crate) const MAX_CHUNK: Bytes = Bytes::mib(64);
 
 /// Read-ahead of the kernel where none is set (linux, VM_READAHEAD_PAGES).
-const LEAST_READ_AHEAD: Bytes = Bytes::kib(128);
+const DEFAULT_READ_AHEAD: Bytes = Bytes::kib(128);
 
 /// Largest read-ahead: more in flight for one reader only fills memory.
-const MOST_READ_AHEAD: Bytes = Bytes::mib(8);
+const MAX_READ_AHEAD: Bytes = Bytes::mib(8);
 
 /// An array's shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +66,7 @@ impl Geometry {
 
     /// Options of `mkfs.ext4` that align a file system with blocks of 4 KiB.
     pub(crate) fn ext4(self) -> Option<String> {
-        let blocks = self.chunk?.0 / LEAST_CHUNK.0;
+        let blocks = self.chunk?.0 / MIN_CHUNK.0;
         let stripe = blocks * self.data_members();
         Some(format!("stride={blocks},stripe_width={stripe}"))
     }
@@ -75,7 +75,7 @@ impl Geometry {
     /// are read ahead, so random pages lose nothing. `None` where the kernel's own is right.
     pub fn read_ahead(self) -> Option<Bytes> {
         let two = Bytes(self.stripe()?.0.saturating_mul(2));
-        Some(two.clamp(LEAST_READ_AHEAD, MOST_READ_AHEAD))
+        Some(two.clamp(DEFAULT_READ_AHEAD, MAX_READ_AHEAD))
     }
 
     /// Bytes left for data, before md's and the file system's own.
@@ -93,7 +93,7 @@ impl Geometry {
     }
 
     /// Least bytes left for a file system, where md has taken its own.
-    pub fn room(self, sizes: &[Bytes]) -> Bytes {
+    pub fn usable_bytes(self, sizes: &[Bytes]) -> Bytes {
         let left: Vec<Bytes> = sizes.iter().map(|size| self.after_md(*size)).collect();
         self.capacity(&left)
     }
@@ -113,7 +113,7 @@ impl Geometry {
 
     /// Bytes that the members lose when they are not equal: at levels with copies or parity those beyond the
     /// smallest.
-    pub(crate) fn lost(self, sizes: &[Bytes]) -> Vec<Bytes> {
+    pub(crate) fn unused_bytes(self, sizes: &[Bytes]) -> Vec<Bytes> {
         let least = sizes.iter().min().copied().unwrap_or_default();
         let lost = |size: &Bytes| {
             if self.level.is_redundant() {
@@ -139,13 +139,13 @@ pub fn bad_chunk(level: Level, chunk: Option<Bytes>) -> Option<String> {
             "a chunk is a power of two, such as 64k or 256k, and {} bytes are not",
             chunk.0
         ))
-    } else if chunk < LEAST_CHUNK {
+    } else if chunk < MIN_CHUNK {
         Some(format!(
-            "a chunk of {chunk} is too small; the least is {LEAST_CHUNK}"
+            "a chunk of {chunk} is too small; the least is {MIN_CHUNK}"
         ))
-    } else if chunk > LARGEST_CHUNK {
+    } else if chunk > MAX_CHUNK {
         Some(format!(
-            "a chunk of {chunk} is too large; the most is {LARGEST_CHUNK}"
+            "a chunk of {chunk} is too large; the most is {MAX_CHUNK}"
         ))
     } else {
         None
@@ -219,10 +219,18 @@ mod tests {
         };
         for (mib, left) in [(150, 148), (160, 158), (1 << 20, (1 << 20) - 129)] {
             let sizes = [Bytes::mib(mib); 2];
-            assert_eq!(of(Level::Zero).room(&sizes), Bytes::mib(2 * left), "{mib}");
-            assert_eq!(of(Level::One).room(&sizes), Bytes::mib(left), "{mib}");
+            assert_eq!(
+                of(Level::Zero).usable_bytes(&sizes),
+                Bytes::mib(2 * left),
+                "{mib}"
+            );
+            assert_eq!(
+                of(Level::One).usable_bytes(&sizes),
+                Bytes::mib(left),
+                "{mib}"
+            );
         }
-        assert_eq!(of(Level::Zero).room(&[Bytes::kib(4); 2]), Bytes(0));
+        assert_eq!(of(Level::Zero).usable_bytes(&[Bytes::kib(4); 2]), Bytes(0));
     }
 
     #[test]
@@ -238,7 +246,11 @@ mod tests {
         ] {
             let geometry = of(level, 4, Raid10Layout::N2);
             assert_eq!(geometry.capacity(&sizes), Bytes::gib(gib), "{level:?}");
-            assert_eq!(geometry.lost(&sizes), lost.map(Bytes::gib), "{level:?}");
+            assert_eq!(
+                geometry.unused_bytes(&sizes),
+                lost.map(Bytes::gib),
+                "{level:?}"
+            );
         }
         let equal = [Bytes::gib(2); 3];
         for layout in [Raid10Layout::N2, Raid10Layout::F2, Raid10Layout::O2] {

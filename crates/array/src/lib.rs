@@ -1,7 +1,6 @@
 //! The verb `array`: builds, lists and takes down Linux software RAID.
 
 mod advice;
-pub mod alone;
 pub mod args;
 pub mod bitmap;
 pub mod building;
@@ -20,6 +19,7 @@ pub mod programs;
 mod repair;
 mod replace;
 mod report;
+pub mod single_disk;
 pub mod steps;
 mod stop;
 mod superblock;
@@ -52,9 +52,9 @@ pub fn array(args: &ArrayArgs, context: &mut Context, interrupt: &AtomicBool) ->
     match &args.verb {
         ArrayVerb::List(args) => list::list(args, context),
         ArrayVerb::Create(args) => {
-            // What was left is in the way of a rehearsal, which does not touch it.
+            // What was left is in the way of a dry run, which does not touch it.
             let left = if args.dry_run {
-                list::left(context)
+                list::unfinished_notice(context)
             } else {
                 String::new()
             };
@@ -183,7 +183,7 @@ fn build(
     }
     if args.dry_run {
         host.claims.clear();
-        (host.report)(&report::rehearsal(&checked, args.persist, &host.etc));
+        (host.report)(&report::dry_run(&checked, args.persist, &host.etc));
         return Ok(report::document(&checked.plan, args, &host.etc, None));
     }
     host.journal = store.and_then(|store| follow(store, &checked, args.persist, host));

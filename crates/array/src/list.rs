@@ -54,7 +54,11 @@ pub(super) fn list(args: &ListArgs, context: &mut Context) -> Outcome {
         };
         ui::json::document("array list", &document)
     } else {
-        format!("{}{}", text(&arrays, context.columns), left(context))
+        format!(
+            "{}{}",
+            text(&arrays, context.columns),
+            unfinished_notice(context)
+        )
     };
     context.print(&text)?;
     Ok(CommandEnd::Done)
@@ -110,7 +114,7 @@ fn unfinished(context: &Context) -> Vec<KilledBuild> {
 }
 
 /// Arrays left unfinished, as sentences; nothing where there are none.
-pub(super) fn left(context: &Context) -> String {
+pub(super) fn unfinished_notice(context: &Context) -> String {
     let left = unfinished(context);
     let sentences = left.iter().map(|left| {
         let sentence = wrap(&left.sentence(), context.columns, "  ");
@@ -156,11 +160,11 @@ fn text(arrays: &[ArrayUse], columns: usize) -> String {
 }
 
 /// Text of an empty cell.
-const NOTHING: &str = "–";
+const EMPTY_CELL: &str = "–";
 
-fn or_nothing(text: Option<String>) -> String {
+fn or_empty_cell(text: Option<String>) -> String {
     text.filter(|text| !text.is_empty())
-        .unwrap_or_else(|| NOTHING.to_owned())
+        .unwrap_or_else(|| EMPTY_CELL.to_owned())
 }
 
 impl ArrayUse {
@@ -180,7 +184,7 @@ impl ArrayUse {
     }
 
     /// md's sync action on the array, with its progress; `None` where none is under way.
-    fn doing(&self) -> Option<String> {
+    fn sync_progress(&self) -> Option<String> {
         let action = self
             .array
             .action
@@ -199,7 +203,7 @@ impl ArrayUse {
         let state = self.array.state.clone();
         match self.array.degraded {
             Some(missing) if missing > 0 => {
-                Some(format!("degraded by {missing}, {}", or_nothing(state)))
+                Some(format!("degraded by {missing}, {}", or_empty_cell(state)))
             }
             _ => state,
         }
@@ -216,19 +220,19 @@ impl ArrayUse {
         };
         vec![
             self.title(),
-            or_nothing(self.level()),
+            or_empty_cell(self.level()),
             array.size.to_string(),
-            or_nothing(array.chunk.map(|chunk| chunk.to_string())),
-            or_nothing(array.bitmap.clone()),
-            or_nothing(self.state()),
+            or_empty_cell(array.chunk.map(|chunk| chunk.to_string())),
+            or_empty_cell(array.bitmap.clone()),
+            or_empty_cell(self.state()),
             members,
-            or_nothing(
+            or_empty_cell(
                 Some(array.spares())
                     .filter(|count| *count > 0)
                     .map(|count| count.to_string()),
             ),
-            or_nothing(self.doing()),
-            or_nothing(Some(in_use.join(" "))),
+            or_empty_cell(self.sync_progress()),
+            or_empty_cell(Some(in_use.join(" "))),
         ]
     }
 
@@ -236,11 +240,11 @@ impl ArrayUse {
         let row = |member: &md::Member| {
             vec![
                 self.title(),
-                or_nothing(member.slot.map(|slot| slot.to_string())),
+                or_empty_cell(member.slot.map(|slot| slot.to_string())),
                 member.name.clone(),
-                or_nothing(Some(member.state.join(","))),
-                or_nothing(member.used.map(|used: Bytes| used.to_string())),
-                or_nothing(member.errors.map(|errors| errors.to_string())),
+                or_empty_cell(Some(member.state.join(","))),
+                or_empty_cell(member.used.map(|used: Bytes| used.to_string())),
+                or_empty_cell(member.errors.map(|errors| errors.to_string())),
             ]
         };
         self.array.members.iter().map(row).collect()

@@ -19,7 +19,7 @@ impl Programs for InstalledPrograms {
     fn run(&mut self, program: &Exec) -> Result<ProgramOutput, exec::Error> {
         // Killed with this process: who repairs after a kill must find everything at rest. What
         // undoes something is bound too, so that Ctrl-C in a terminal does not end it.
-        program.clone().mortal().run()
+        program.clone().die_with_parent().run()
     }
 
     fn has(&self, program: &str) -> bool {

@@ -5,7 +5,7 @@
 //! either. All of this may be killed and repeated: each object is searched for before it is removed.
 
 mod evidence;
-mod lacking;
+mod missing_superblock;
 mod release;
 mod unfinished;
 

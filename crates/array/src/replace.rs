@@ -13,7 +13,7 @@ use super::host::ArrayHost;
 use super::steps as work;
 use super::stop::require_mdadm;
 use crate::args::ReplaceArgs;
-use exchange::{Exchange, ExchangeCourse};
+use exchange::{Exchange, ExchangeMethod};
 use ui::exit::{ExitClass as _, Failure};
 
 /// Exchanges a member.
@@ -49,7 +49,7 @@ fn summary(exchange: &Exchange) -> String {
     let Exchange { node, old, new, .. } = exchange;
     let (node, old, new) = (node.display(), old.path.display(), new.path.display());
     let place = match (exchange.course, exchange.old.slot) {
-        (ExchangeCourse::Spare, _) => {
+        (ExchangeMethod::Spare, _) => {
             format!("{new} is a hot spare of {node}: a spare has taken the place of {old} before")
         }
         (_, Some(slot)) => format!("{new} has the place of {old} in {node}, slot {slot}"),

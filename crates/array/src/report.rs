@@ -94,7 +94,7 @@ pub(super) fn document(
 }
 
 /// Commands that would be run.
-pub(super) fn rehearsal(checked: &CheckedPlan, persist: bool, etc: &Path) -> String {
+pub(super) fn dry_run(checked: &CheckedPlan, persist: bool, etc: &Path) -> String {
     let plan = &checked.plan;
     let mut lines = vec!["This would be run, and nothing of it was:".to_owned()];
     let signed = checked.members.iter().filter(|member| member.signed);
@@ -122,12 +122,12 @@ pub(super) fn rehearsal(checked: &CheckedPlan, persist: bool, etc: &Path) -> Str
     }
     let mut text = lines.join("\n");
     text.push_str("\n\n");
-    text.push_str(&kept(checked, persist, etc, "would be"));
+    text.push_str(&boot_files(checked, persist, etc, "would be"));
     text
 }
 
 /// The lines for the files that are read at boot.
-fn kept(checked: &CheckedPlan, persist: bool, etc: &Path, verb: &str) -> String {
+fn boot_files(checked: &CheckedPlan, persist: bool, etc: &Path, verb: &str) -> String {
     let heads = match persist {
         true => format!("For the next boot, this {verb} in"),
         false => "For the next boot (--persist writes it), this belongs in".to_owned(),
@@ -196,7 +196,7 @@ pub(super) fn summary(
             }
         ));
     }
-    text.push_str(&kept(checked, persist, &host.etc, "is now"));
+    text.push_str(&boot_files(checked, persist, &host.etc, "is now"));
     if persist && host.etc.join("initramfs-tools").is_dir() {
         text.push_str("The initramfs has a copy of mdadm.conf: update-initramfs -u renews it.\n");
     }

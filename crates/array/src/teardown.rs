@@ -16,7 +16,7 @@ use super::plan;
 use super::steps::UndoResult;
 
 /// Attempts to stop an array: a program that examines a new device, as udev does, holds it for a moment.
-const STOPS: u32 = 5;
+const STOP_ATTEMPTS: u32 = 5;
 
 /// Wait between two attempts.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -36,7 +36,7 @@ pub fn stop(host: &mut ArrayHost, uuid: &str, node: &Path) -> Vec<UndoResult> {
     let is_array = |device: &&Device| matches!(device.kind, BlockDeviceKind::Raid { .. });
     let mut undone = Vec::new();
     for array in devices.iter().filter(is_array) {
-        match is_ours(host, &devices, array, uuid, node) {
+        match is_built_array(host, &devices, array, uuid, node) {
             Ok(true) => {}
             Ok(false) => continue,
             Err(error) => {
@@ -56,7 +56,7 @@ pub fn stop(host: &mut ArrayHost, uuid: &str, node: &Path) -> Vec<UndoResult> {
     undone
 }
 
-fn is_ours(
+fn is_built_array(
     host: &mut ArrayHost,
     devices: &Devices,
     array: &Device,
@@ -119,7 +119,7 @@ pub fn erase(host: &mut ArrayHost, id: &str, path: &Path) -> Option<UndoResult> 
 }
 
 /// mdadm's messages about devices that are neither an array nor a member.
-const NONE: [&str; 3] = [
+const NOT_AN_ARRAY_MESSAGES: [&str; 3] = [
     "No md superblock",
     "does not appear to be",
     "No such file or directory",
@@ -140,7 +140,9 @@ pub(crate) fn has_uuid(
     match host.ask(&command.bound()) {
         Ok(output) => Ok(output.text().lines().any(|line| line.trim() == ours)),
         Err(exec::Error::Failed { stderr, .. })
-            if NONE.iter().any(|none| stderr.contains(none)) =>
+            if NOT_AN_ARRAY_MESSAGES
+                .iter()
+                .any(|none| stderr.contains(none)) =>
         {
             Ok(false)
         }
@@ -166,7 +168,7 @@ pub(crate) fn uuid_of(host: &mut ArrayHost, node: &Path) -> anyhow::Result<Strin
 /// # Errors
 /// mdadm's error of the last attempt.
 pub(crate) fn stop_with_retries(host: &mut ArrayHost, node: &Path) -> Result<(), exec::Error> {
-    host.run_with_retries(&plan::stop(node).bound(), STOPS, PAUSE)
+    host.run_with_retries(&plan::stop(node).bound(), STOP_ATTEMPTS, PAUSE)
 }
 
 /// Uses of an array, as sentences. Where its members lie makes no difference to taking down what is on them.

@@ -469,7 +469,7 @@ fn an_array_that_nothing_uses_is_stopped() {
 }
 
 #[test]
-fn a_rehearsal_of_a_stop_runs_nothing() {
+fn a_dry_run_of_a_stop_runs_nothing() {
     let mut host = FakeHost::new("");
     host.assemble();
     let (outcome, shown) = stop_array(&mut host, &["md127", "--dry-run"]);

@@ -268,7 +268,8 @@ fn zones(run: &Run, figures: &[PhaseFigures]) -> ZonesAnswer {
             let (first, again) = (rate(first)?, again.and_then(rate));
             Some(Zone {
                 position_bytes: place.0,
-                cold: again.is_some_and(|again| zoned::is_cold(known(first), known(again))),
+                cold: again
+                    .is_some_and(|again| zoned::is_cold(known_rate(first), known_rate(again))),
                 first,
                 again,
             })
@@ -282,7 +283,7 @@ fn zones(run: &Run, figures: &[PhaseFigures]) -> ZonesAnswer {
     }
 }
 
-fn known(estimate: Estimate) -> Rate {
+fn known_rate(estimate: Estimate) -> Rate {
     let bounds = estimate.low.zip(estimate.high);
     Rate {
         mean: estimate.mean,

@@ -17,9 +17,9 @@ const TURNS: usize = 6;
 const LENGTH: Nanos = Nanos::from_secs(1);
 /// Maximum number of pairs, of a turn of one and a turn of the other kind of data, in which random data is faster
 /// (Mann and Whitney's U). Without a difference so few are in 0.8 % of comparisons: 7 of the 924 orders of 6 and 6.
-const AGAINST: usize = 3;
+const MAX_PAIRS_AGAINST: usize = 3;
 /// Minimum ratio of the speeds that is reported: a smaller one has no consequence.
-const FASTER: f64 = 1.1;
+const MIN_SPEED_RATIO: f64 = 1.1;
 
 /// Sets the data of a phase.
 pub(crate) fn set(workload: &mut Workload, contents: &Contents) {
@@ -96,9 +96,9 @@ fn clearly_faster(given: &[f64], random: &[f64]) -> Option<(f64, f64)> {
         return None;
     }
     let against = |rate: &f64| random.iter().filter(|other| *other >= rate).count();
-    let is_clear = given.iter().map(against).sum::<usize>() <= AGAINST;
+    let is_clear = given.iter().map(against).sum::<usize>() <= MAX_PAIRS_AGAINST;
     let (given, random) = (median(given.to_vec())?, median(random.to_vec())?);
-    (is_clear && given >= FASTER * random).then_some((given, random))
+    (is_clear && given >= MIN_SPEED_RATIO * random).then_some((given, random))
 }
 
 #[cfg(test)]

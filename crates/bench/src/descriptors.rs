@@ -6,7 +6,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Files that are open beside those of the work: the standard streams, the ledger, the kernel's counters, and the
 /// target with its claims.
-const BESIDE: u64 = 64;
+const OTHER_DESCRIPTORS: u64 = 64;
 
 /// Lets this process have `most` files open beside what each run has. Shells set a soft limit of 1,024, for programs
 /// that wait with select(2), which cannot take more; a process may raise it up to the hard limit (getrlimit(2)).
@@ -15,7 +15,7 @@ const BESIDE: u64 = 64;
 /// When the hard limit is lower; `fewer` says what to give less of. To find that out later would be to
 /// find it out when all files are written.
 pub fn allow(most: u64, fewer: &str) -> Result<(), anyhow::Error> {
-    let needed = most + BESIDE;
+    let needed = most + OTHER_DESCRIPTORS;
     let limit = getrlimit(Resource::Nofile);
     if limit.current.is_none_or(|soft| soft >= needed) {
         return Ok(());

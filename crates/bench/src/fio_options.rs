@@ -18,7 +18,7 @@ pub struct FioOptions {
 }
 
 /// This program's own options for the choice of the work, which fio's options replace.
-const CONFLICTS: [&str; 17] = [
+const CONFLICTING_OPTIONS: [&str; 17] = [
     "suite",
     "phase",
     "workload",
@@ -41,7 +41,7 @@ const CONFLICTS: [&str; 17] = [
 const HEADING: &str = "fio's options";
 
 /// Options that the help lists: their names, those of their values, and their help.
-const LISTED: &[(&str, &str, &str)] = &[
+const LISTED_OPTIONS: &[(&str, &str, &str)] = &[
     (
         RW,
         "PATTERN",
@@ -209,7 +209,7 @@ fn argument(row: &'static OptionRow) -> Arg {
             .default_missing_value("1"),
         false => arg,
     };
-    let arg = match LISTED.iter().find(|(name, ..)| *name == row.name) {
+    let arg = match LISTED_OPTIONS.iter().find(|(name, ..)| *name == row.name) {
         Some((_, value, help)) => arg
             .value_name(value)
             .help(help)
@@ -217,7 +217,7 @@ fn argument(row: &'static OptionRow) -> Arg {
         None => arg.hide(true).aliases(row.aliases.iter().copied()),
     };
     match row.name {
-        RW => arg.conflicts_with_all(CONFLICTS),
+        RW => arg.conflicts_with_all(CONFLICTING_OPTIONS),
         "output-format" => arg
             .requires(JOBS)
             .conflicts_with_all(["json", "format"])
@@ -229,7 +229,11 @@ fn argument(row: &'static OptionRow) -> Arg {
 impl Args for FioOptions {
     fn augment_args(command: Command) -> Command {
         // The help has them in the order of their list.
-        let place = |row: &&OptionRow| LISTED.iter().position(|(name, ..)| *name == row.name);
+        let place = |row: &&OptionRow| {
+            LISTED_OPTIONS
+                .iter()
+                .position(|(name, ..)| *name == row.name)
+        };
         let mut rows: Vec<&'static OptionRow> = rows()
             .filter(|row| !shared_options::NAMES.contains(&row.name))
             .collect();
@@ -375,7 +379,7 @@ mod tests {
                 }
             }
         }
-        for (name, ..) in LISTED {
+        for (name, ..) in LISTED_OPTIONS {
             assert!(rows().any(|row| row.name == *name), "{name}");
         }
     }

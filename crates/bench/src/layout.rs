@@ -17,7 +17,7 @@ const TIMEOUT_S: f64 = 15.0;
 /// Interval at which the written part is polled.
 const POLL: Nanos = Nanos(250_000_000);
 /// Longer than any lay-out.
-const NEVER: Nanos = Nanos::from_secs(365 * 24 * 3600);
+const NO_DEADLINE: Nanos = Nanos::from_secs(365 * 24 * 3600);
 
 /// Size and data of a test file.
 pub(crate) struct Layout<'a> {
@@ -97,7 +97,7 @@ fn workload(layout: &Layout<'_>) -> Workload {
         block: Bytes::MIB,
         depth: 8,
         sync_at_end: true,
-        longest: NEVER,
+        longest: NO_DEADLINE,
         ops: Some(layout.most.0 / Bytes::MIB.0),
         ..Workload::default()
     };
@@ -122,7 +122,7 @@ impl Observer for Watch<'_> {
         let timeout = if self.fixed { f64::INFINITY } else { TIMEOUT_S };
         self.progress
             .laid_out(self.written, self.most, took, timeout);
-        let enough = !self.fixed && took >= TIMEOUT_S && self.written >= testfile::SMALLEST;
+        let enough = !self.fixed && took >= TIMEOUT_S && self.written >= testfile::MIN_SIZE;
         if enough {
             Control::StopPrecise
         } else {

@@ -2,7 +2,6 @@
 
 pub(crate) mod answer;
 pub mod args;
-mod around;
 pub mod conclusion;
 mod contents;
 pub mod descriptors;
@@ -16,6 +15,7 @@ pub mod imported;
 mod judged;
 mod layout;
 mod measure;
+mod phase_observer;
 mod phase_plan;
 mod phases;
 pub mod prepared_target;
@@ -125,7 +125,7 @@ pub fn run_once(
 ///
 /// # Errors
 /// Refused, where it would not.
-pub fn rehearse(args: &BenchArgs, context: &Context, engine: &dyn Engine) -> Result<(), Failure> {
+pub fn dry_run(args: &BenchArgs, context: &Context, engine: &dyn Engine) -> Result<(), Failure> {
     if args.destroy.is_empty() {
         return Err(Failure::refused(
             "a 'bench' without --destroy overwrites nothing, so there is nothing to check",

@@ -10,12 +10,12 @@ use record::{Bytes, DeviceCounts, HostConditions, Phase, Window};
 use study::steady;
 use study::stop::{StopDecision, StopRule, Stopper};
 
-use super::around::PhaseObserver;
+use super::phase_observer::PhaseObserver;
 use super::phase_plan::{EarlyEnd, PhasePlan};
 use super::progress::Progress;
 use super::schedule::Schedule;
 use super::target::Prepared;
-use super::trials::MissWatch;
+use super::trials::TargetMissDetector;
 
 /// Result of the phases.
 pub(crate) struct MeasuredPhases {
@@ -95,7 +95,7 @@ pub(crate) struct Watch<'a> {
     /// Requests by slice.
     slices: Vec<f64>,
     /// Rule by which a latency that is missed ends the phase.
-    misses: Option<MissWatch>,
+    misses: Option<TargetMissDetector>,
     around: PhaseObserver,
 }
 
@@ -122,7 +122,7 @@ impl<'a> Watch<'a> {
             slices: Vec::new(),
             misses: match plan.ends {
                 EarlyEnd::Precise => None,
-                EarlyEnd::Misses(target) => Some(MissWatch::new(target, &plan.workload)),
+                EarlyEnd::Misses(target) => Some(TargetMissDetector::new(target, &plan.workload)),
             },
             around: PhaseObserver::begin(),
         }

@@ -44,14 +44,14 @@ impl PhasePlan {
 }
 
 /// Shortest time of a phase: a shorter one shows neither bursts nor slow changes.
-const SHORTEST: Nanos = Nanos::from_secs(3);
+const MIN_PHASE_TIME: Nanos = Nanos::from_secs(3);
 
 /// Common part of most phases; each names its differences.
 pub(crate) fn base() -> Workload {
     Workload {
         block: Bytes::kib(16),
         longest: Nanos::from_secs(8),
-        shortest: SHORTEST,
+        shortest: MIN_PHASE_TIME,
         precision: 0.03,
         ..Workload::default()
     }

@@ -170,7 +170,7 @@ impl PreparedTarget {
         let (phases, failed) = match &mut self.work {
             Work::Phases(phases) => {
                 let share = Nanos((seconds / phases.len() as f64 * 1e9) as u64);
-                let plans = phases.iter().map(|plan| lasting(plan, share));
+                let plans = phases.iter().map(|plan| with_length(plan, share));
                 let measured = measure::measure(
                     engine,
                     prepared,
@@ -253,7 +253,7 @@ fn is_doubt(finding: &Finding) -> bool {
 }
 
 /// The plan with exactly this length: rounds are compared with each other.
-fn lasting(plan: &PhasePlan, share: Nanos) -> PhasePlan {
+fn with_length(plan: &PhasePlan, share: Nanos) -> PhasePlan {
     let mut plan = plan.clone();
     plan.workload.longest = share;
     plan.workload.shortest = share;

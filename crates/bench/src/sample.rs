@@ -7,7 +7,7 @@ use record::Bytes;
 
 /// Number of blocks that are examined: enough to tell a half from nearly none. On a cold volume each may
 /// take tens of milliseconds.
-const SAMPLES: u64 = 32;
+const SAMPLED_BLOCKS: u64 = 32;
 /// Size of a block, and alignment of memory for direct I/O.
 const BLOCK: usize = 4096;
 
@@ -15,7 +15,7 @@ const BLOCK: usize = 4096;
 /// where they cannot be read; the measurement will say why.
 pub(super) fn zero_fraction(file: &File, span: Bytes) -> Option<f64> {
     let blocks = span.0 / BLOCK as u64;
-    let samples = SAMPLES.min(blocks);
+    let samples = SAMPLED_BLOCKS.min(blocks);
     let mut memory = vec![0; 2 * BLOCK];
     let start = memory.as_ptr().align_offset(BLOCK);
     let block = memory.get_mut(start..start + BLOCK)?;

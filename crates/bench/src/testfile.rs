@@ -66,13 +66,13 @@ fn unique() -> u64 {
 pub(crate) fn remove_left_over(directory: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     entries
-        .filter(|entry| is_ours(&entry.file_name()))
+        .filter(|entry| is_test_file_name(&entry.file_name()))
         .map(|entry| entry.path())
         .filter(|path| is_abandoned(path) && fs::remove_file(path).is_ok())
         .collect()
 }
 
-fn is_ours(name: &OsString) -> bool {
+fn is_test_file_name(name: &OsString) -> bool {
     name.to_str()
         .is_some_and(|name| name.starts_with(PREFIX) && name.ends_with(SUFFIX))
 }
@@ -100,9 +100,9 @@ pub(crate) fn reserve(file: &File, size: Bytes) -> io::Result<()> {
 }
 
 /// Size of the smallest test file with meaningful figures.
-pub(crate) const SMALLEST: Bytes = Bytes::mib(256);
+pub(crate) const MIN_SIZE: Bytes = Bytes::mib(256);
 /// The largest that is laid out without being requested.
-pub(crate) const LARGEST: Bytes = Bytes::gib(4);
+pub(crate) const MAX_DEFAULT_SIZE: Bytes = Bytes::gib(4);
 
 /// A size to suggest where the requested or the usual one does not fit: half of the free space, as a power of two of
 /// at most 64 MiB; `None` where that is less than any test file.
@@ -127,13 +127,13 @@ pub(crate) fn size_for(asked: Option<Bytes>, free: Bytes) -> Result<Bytes, Strin
         Some(size) => Ok(size.round_down(Bytes::MIB)),
         None => {
             let tenth = Bytes(free.0 / 10);
-            if tenth < SMALLEST {
+            if tenth < MIN_SIZE {
                 return Err(format!(
                     "{free} are free, and a test file takes at most a tenth of that unless you \
-                     say otherwise: at least {SMALLEST} are needed"
+                     say otherwise: at least {MIN_SIZE} are needed"
                 ));
             }
-            Ok(tenth.min(LARGEST).round_down(Bytes::MIB))
+            Ok(tenth.min(MAX_DEFAULT_SIZE).round_down(Bytes::MIB))
         }
     }
 }

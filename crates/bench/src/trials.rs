@@ -49,16 +49,16 @@ pub(crate) fn trials_of(run: &Run) -> Option<(Nanos, Vec<Trial>)> {
 }
 
 /// Ends a trial when it is clear that it misses the target.
-pub(crate) struct MissWatch {
+pub(crate) struct TargetMissDetector {
     target: Nanos,
     trial: Trial,
     missed: bool,
 }
 
-impl MissWatch {
+impl TargetMissDetector {
     /// Observes a trial that is about to begin.
-    pub(crate) fn new(target: Nanos, workload: &Workload) -> MissWatch {
-        MissWatch {
+    pub(crate) fn new(target: Nanos, workload: &Workload) -> TargetMissDetector {
+        TargetMissDetector {
             target,
             trial: Trial {
                 rate: workload.rate_per_s.unwrap_or_default(),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use clap::builder::RangedU64ValueParser;
 
-use crate::have::OwnedVolumes;
+use crate::existing_volumes::OwnedVolumes;
 use domain::values::{Latency, Size};
 
 /// Arguments of `cost`.

@@ -36,26 +36,26 @@ pub(crate) struct RuledOut {
 
 /// Judgement of a type and count.
 #[derive(Debug)]
-pub(crate) enum CarryVerdict {
+pub(crate) enum CapacityVerdict {
     Carries(Box<VolumeChoice>),
     RuledOut(RuledOut),
 }
 
 /// Judges each type with each count.
-pub(crate) fn all(offers: &[Offer], workload: &Workload, goal: &Goal) -> Vec<CarryVerdict> {
+pub(crate) fn all(offers: &[Offer], workload: &Workload, goal: &Goal) -> Vec<CapacityVerdict> {
     let each = offers
         .iter()
         .flat_map(|offer| (1..=goal.most_volumes).map(move |count| (offer, count)));
     each.map(|(offer, count)| {
         judge(offer, count, workload, goal).map_or_else(
             |reason| {
-                CarryVerdict::RuledOut(RuledOut {
+                CapacityVerdict::RuledOut(RuledOut {
                     name: offer.name.clone(),
                     count,
                     reason,
                 })
             },
-            |choice| CarryVerdict::Carries(Box::new(choice)),
+            |choice| CapacityVerdict::Carries(Box::new(choice)),
         )
     })
     .collect()
@@ -67,7 +67,10 @@ fn judge(
     workload: &Workload,
     goal: &Goal,
 ) -> Result<VolumeChoice, String> {
-    let budget = goal.p99.map(|target| within(offer, target)).transpose()?;
+    let budget = goal
+        .p99
+        .map(|target| wait_budget(offer, target))
+        .transpose()?;
     let demand = workload.demand(offer.merge, budget.flatten());
     if let Some(limits) = &goal.instance {
         limits.carry(demand)?;
@@ -82,7 +85,7 @@ fn judge(
 }
 
 /// Time that at most 1 % of the I/O may wait longer than: the rest of the target.
-fn within(offer: &Offer, target: Nanos) -> Result<Option<Nanos>, String> {
+fn wait_budget(offer: &Offer, target: Nanos) -> Result<Option<Nanos>, String> {
     match offer.latency {
         Some(mean) if mean >= target => Err(format!(
             "latency: an I/O without queueing takes about {} (assumed), and 99 % must take less than {}",
@@ -266,8 +269,8 @@ mod tests {
                 ..crate::workload::tests::hours(&[1.0]) };
             let goal = Goal { size_gib: size, p99: None, most_volumes: 3, instance: None };
             let months = all(&offers(), &workload, &goal).into_iter().filter_map(|verdict| match verdict {
-                CarryVerdict::Carries(choice) => Some(choice.month),
-                CarryVerdict::RuledOut(_) => None,
+                CapacityVerdict::Carries(choice) => Some(choice.month),
+                CapacityVerdict::RuledOut(_) => None,
             });
             let first = months.min_by(f64::total_cmp);
             for offer in offers() {

@@ -3,7 +3,7 @@
 
 pub mod args;
 mod choose;
-mod have;
+mod existing_volumes;
 mod instance;
 mod offer;
 mod prices;
@@ -16,7 +16,7 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 
 use args::CostArgs;
-use choose::{CarryVerdict, Goal};
+use choose::{CapacityVerdict, Goal};
 use instance::InstanceLimits;
 use offer::Offer;
 use ui::context::Context;
@@ -66,8 +66,8 @@ fn base_month(offers: &[Offer], workload: &Workload, goal: &Goal) -> Option<f64>
     }
     let verdicts = choose::all(offers, &workload.base_alone(), goal).into_iter();
     let months = verdicts.filter_map(|verdict| match verdict {
-        CarryVerdict::Carries(choice) => Some(choice.month),
-        CarryVerdict::RuledOut(_) => None,
+        CapacityVerdict::Carries(choice) => Some(choice.month),
+        CapacityVerdict::RuledOut(_) => None,
     });
     months.min_by(f64::total_cmp)
 }
@@ -109,8 +109,8 @@ fn report(
     let (mut choices, mut ruled_out) = (Vec::new(), Vec::new());
     for verdict in verdicts {
         match verdict {
-            CarryVerdict::Carries(choice) => choices.push(*choice),
-            CarryVerdict::RuledOut(out) => ruled_out.push(out),
+            CapacityVerdict::Carries(choice) => choices.push(*choice),
+            CapacityVerdict::RuledOut(out) => ruled_out.push(out),
         }
     }
     choices.sort_by(|a, b| a.month.total_cmp(&b.month).then(a.count.cmp(&b.count)));

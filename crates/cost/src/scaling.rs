@@ -3,7 +3,7 @@
 use record::Bytes;
 
 use crate::choose::{Goal, VolumeChoice, smallest};
-use crate::have::OwnedVolumes;
+use crate::existing_volumes::OwnedVolumes;
 use crate::offer::{Offer, OfferedVolume};
 use crate::workload::{Demand, Workload};
 use ui::format::number;
@@ -174,7 +174,7 @@ impl IdleCapacity {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::choose::{CarryVerdict, all};
+    use crate::choose::{CapacityVerdict, all};
     use crate::instance::InstanceLimits;
     use crate::offer::table;
     use crate::workload::tests::hours;
@@ -192,7 +192,7 @@ mod tests {
         let found = all(&table(), workload, &goal(None))
             .into_iter()
             .find_map(|verdict| match verdict {
-                CarryVerdict::Carries(choice) if choice.offer.name == "gp3" => Some(*choice),
+                CapacityVerdict::Carries(choice) if choice.offer.name == "gp3" => Some(*choice),
                 _ => None,
             });
         found.unwrap()

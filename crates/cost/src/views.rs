@@ -13,7 +13,7 @@ use ui::format::{date, number};
 use ui::table::{Column, layout, wrap};
 
 /// Maximum number of choices that the text shows.
-const SHOWN: usize = 10;
+const MAX_TEXT_CHOICES: usize = 10;
 
 /// Contents of the answer.
 pub(crate) struct CostReport {
@@ -137,7 +137,7 @@ pub(crate) fn json(report: &CostReport) -> String {
             month: scaling.month,
             saved_month: scaling.saved,
         }),
-        have: report.have.as_ref().map(|idle| HaveDocument {
+        have: report.have.as_ref().map(|idle| ExistingVolumesDocument {
             month: idle.month,
             needed_month: idle.needed_month,
             idle_month: idle.needed_month.map(|needed| idle.month - needed),
@@ -172,7 +172,7 @@ pub(crate) struct Document<'a> {
     /// `--p99`, and where less than a day is known.
     scaling: Option<ScalingDocument>,
     /// Idle part of the volumes of `--have`; null without that option.
-    have: Option<HaveDocument>,
+    have: Option<ExistingVolumesDocument>,
 }
 
 /// I/O that volumes must carry.
@@ -295,7 +295,7 @@ struct ScalingDocument {
 /// The volumes of `--have`, and the part of them that is idle.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-struct HaveDocument {
+struct ExistingVolumesDocument {
     /// Price of these volumes for a month.
     month: f64,
     /// Price of the least provision of these volumes that carries the peak; null where they do not carry it.
@@ -357,11 +357,11 @@ pub(crate) fn text(report: &CostReport, columns: usize) -> String {
         let rows: Vec<Vec<String>> = report
             .choices
             .iter()
-            .take(SHOWN)
+            .take(MAX_TEXT_CHOICES)
             .map(|it| row(it, workload))
             .collect();
         text.push_str(&layout(&COLUMNS, &rows, columns));
-        let more = report.choices.len().saturating_sub(SHOWN);
+        let more = report.choices.len().saturating_sub(MAX_TEXT_CHOICES);
         if more > 0 {
             paragraphs.push(format!(
                 "{more} more cost more; --json lists them. Several volumes are striped (RAID 0)."

@@ -14,7 +14,7 @@ use ui::exit::{ExitClass as _, Failure};
 /// Seconds of a month, as clouds bill it: 730 hours.
 pub(crate) const MONTH_S: f64 = 730.0 * 3600.0;
 /// Share of the I/O that may take longer than the latency of `--p99`.
-const LATE: f64 = 0.01;
+const LATE_SHARE: f64 = 0.01;
 /// Length of an interval of a trace: clouds enforce their caps over a second.
 const STEP: Nanos = Nanos::from_secs(1);
 /// Steps in which a rate between the mean and the peak is tried.
@@ -64,7 +64,7 @@ impl Demand {
     }
 
     /// The demand at this share of the way to another.
-    fn towards(self, other: Demand, share: f64) -> Demand {
+    fn interpolate(self, other: Demand, share: f64) -> Demand {
         let between = |from: f64, to: f64| from + (to - from) * share;
         Demand {
             iops: between(self.iops, other.iops),
@@ -305,8 +305,9 @@ impl Workload {
         // Below the mean, what waits only grows.
         let mean = self.mean(merge);
         let mut steps =
-            (1..=STEPS).map(|step| mean.towards(peak, f64::from(step) / f64::from(STEPS)));
-        let enough = steps.find(|caps| self.late(*caps, merge, budget.as_secs_f64()) <= LATE);
+            (1..=STEPS).map(|step| mean.interpolate(peak, f64::from(step) / f64::from(STEPS)));
+        let enough =
+            steps.find(|caps| self.late_share(*caps, merge, budget.as_secs_f64()) <= LATE_SHARE);
         enough.unwrap_or(peak)
     }
 
@@ -325,7 +326,7 @@ impl Workload {
     }
 
     /// Share of the I/O that waits longer than `budget_s` behind caps, where each interval is even in itself.
-    fn late(&self, caps: Demand, merge: Bytes, budget_s: f64) -> f64 {
+    fn late_share(&self, caps: Demand, merge: Bytes, budget_s: f64) -> f64 {
         let (mut ops, mut late) = (0.0, 0.0);
         // Seconds of work that wait behind each cap.
         let mut waiting = [0.0_f64; 2];

@@ -210,7 +210,7 @@ pub(crate) fn judge<'a>(
 }
 
 /// A count, without decimals.
-pub(crate) fn whole(count: f64) -> String {
+pub(crate) fn format_count(count: f64) -> String {
     match count < 1000.0 {
         true => format!("{count:.0}"),
         false => ui::format::number(count),

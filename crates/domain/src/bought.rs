@@ -9,7 +9,7 @@ use crate::price::tiered;
 use crate::volume_type::{TABLE, VolumeType};
 
 /// Hours of a month, by which providers divide its price (Amazon EC2 pricing: 730).
-const HOURS: f64 = 730.0;
+const HOURS_PER_MONTH: f64 = 730.0;
 const GIB: f64 = (1_u64 << 30) as f64;
 const MIB: f64 = (1_u64 << 20) as f64;
 
@@ -65,7 +65,7 @@ impl BoughtVolumes {
         let month = self.size.0 as f64 / GIB * price.gib_month
             + tiered(self.iops, price.iops_free, price.iops_tiers)
             + mibps * price.mibps_month;
-        f64::from(self.count) * month / HOURS
+        f64::from(self.count) * month / HOURS_PER_MONTH
     }
 
     /// Region, currency and date of the price, as `us-east-1, USD, 2024-07-01`.
@@ -180,7 +180,10 @@ mod tests {
             ("st1:500GiB", 22.5),
         ] {
             let volumes: BoughtVolumes = text.parse().unwrap();
-            assert!((volumes.per_hour() * HOURS - month).abs() < 1e-9, "{text}");
+            assert!(
+                (volumes.per_hour() * HOURS_PER_MONTH - month).abs() < 1e-9,
+                "{text}"
+            );
             assert_eq!(volumes.price_source(), "us-east-1, USD, 2024-07-01");
         }
     }

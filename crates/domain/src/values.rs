@@ -210,21 +210,21 @@ impl FromStr for WorkloadText {
 
 impl WorkloadText {
     fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
-        fn once<T>(place: &mut Option<T>, value: T, key: &str) -> Result<(), String> {
+        fn set_once<T>(place: &mut Option<T>, value: T, key: &str) -> Result<(), String> {
             match place.replace(value) {
                 None => Ok(()),
                 Some(_) => Err(format!("{key} is given twice")),
             }
         }
         match key {
-            "pattern" => once(&mut self.pattern, pattern(value)?, key),
-            "read" => once(&mut self.read, fraction(value)?, key),
-            "block" => once(&mut self.block, size(value)?, key),
-            "threads" => once(&mut self.threads, count(key, value, 1024)?, key),
-            "depth" => once(&mut self.depth, count(key, value, 16_384)?, key),
-            "rate" => once(&mut self.rate, rate(value)?, key),
-            "span" => once(&mut self.span, size(value)?, key),
-            "sync" => once(&mut self.sync, number(key, value)?, key),
+            "pattern" => set_once(&mut self.pattern, pattern(value)?, key),
+            "read" => set_once(&mut self.read, fraction(value)?, key),
+            "block" => set_once(&mut self.block, size(value)?, key),
+            "threads" => set_once(&mut self.threads, count(key, value, 1024)?, key),
+            "depth" => set_once(&mut self.depth, count(key, value, 16_384)?, key),
+            "rate" => set_once(&mut self.rate, rate(value)?, key),
+            "span" => set_once(&mut self.span, size(value)?, key),
+            "sync" => set_once(&mut self.sync, number(key, value)?, key),
             _ => Err(format!(
                 "'{key}' is not known; a workload has pattern, read, block, threads, depth, rate, \
                  span and sync"
@@ -259,18 +259,18 @@ fn rate(value: &str) -> Result<f64, String> {
 }
 
 /// More than any disk does, and more than one processor issues.
-const HIGHEST_RATE: f64 = 1e7;
+const MAX_RATE: f64 = 1e7;
 
 /// Checks that requests can be issued at this rate.
 ///
 /// # Errors
 /// A clause that says what a rate must be.
 pub fn check_rate(rate: f64) -> Result<(), String> {
-    if rate > 0.0 && rate <= HIGHEST_RATE {
+    if rate > 0.0 && rate <= MAX_RATE {
         Ok(())
     } else {
         Err(format!(
-            "a rate is above 0 and at most {HIGHEST_RATE} requests a second"
+            "a rate is above 0 and at most {MAX_RATE} requests a second"
         ))
     }
 }

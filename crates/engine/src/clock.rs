@@ -30,8 +30,8 @@ pub struct Clock {
 impl Clock {
     /// The best clock of this machine. The first call takes 20 ms to test it, later ones nothing.
     pub fn best() -> Clock {
-        static BEST: OnceLock<Clock> = OnceLock::new();
-        *BEST.get_or_init(|| invariant_counter().unwrap_or(Clock::monotonic()))
+        static BEST_CLOCK: OnceLock<Clock> = OnceLock::new();
+        *BEST_CLOCK.get_or_init(|| invariant_counter().unwrap_or(Clock::monotonic()))
     }
 
     /// The monotonic clock, whose tick is a nanosecond.

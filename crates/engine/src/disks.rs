@@ -65,7 +65,7 @@ impl Engine for DiskEngine {
             clock: clock.kind(),
             detail,
         };
-        note(&mut used.detail, worker_counts.remark(job.workload));
+        note(&mut used.detail, worker_counts.depth_note(job.workload));
         let began = (clock.now(), monotonic_nanos());
         let details = job.workload.details.as_deref();
         let phase_state = PhaseState {

@@ -207,9 +207,12 @@ impl PhaseTotals {
                     })
                     .add(*worker, &end.cut);
             } else {
-                merge_flows(&mut self.totals, &late(&end.cut.flows, workload));
+                merge_flows(
+                    &mut self.totals,
+                    &late_completions(&end.cut.flows, workload),
+                );
             }
-            merge_flows(&mut self.totals, &late(&end.drained, workload));
+            merge_flows(&mut self.totals, &late_completions(&end.drained, workload));
             self.drain_ticks = self.drain_ticks.max(end.drain_ticks);
         }
         let counted = pending.into_iter().filter(|(index, _)| *index >= self.ramp);
@@ -219,7 +222,7 @@ impl PhaseTotals {
                 observer.window(&mut window);
                 self.windows.push(window);
             } else {
-                merge_flows(&mut self.totals, &late(&window.flows, workload));
+                merge_flows(&mut self.totals, &late_completions(&window.flows, workload));
             }
         }
     }
@@ -347,7 +350,7 @@ fn ticks_of(flows: &Flows) -> f64 {
 
 /// Completions after the measured time: latencies, without the numbers of requests. The one sync that a
 /// workload ends with is always late, and counts.
-fn late(flows: &Flows, workload: &Workload) -> Flows {
+fn late_completions(flows: &Flows, workload: &Workload) -> Flows {
     let mut late = flows.clone();
     let last_sync = workload.sync_at_end && workload.sync_every == 0;
     for (direction, flow) in Direction::ALL.into_iter().zip(&mut late) {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 /// The time between two beats.
 const PERIOD: Duration = Duration::from_millis(50);
 /// Delay of a beat above which the program counts as stopped. A busy processor delays a thread for less.
-const STOPPED_AFTER: Duration = Duration::from_millis(450);
+const STOPPED_DELAY: Duration = Duration::from_millis(450);
 
 /// A time in which the program did not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +31,7 @@ impl HeartbeatState {
         let late = now
             .saturating_duration_since(self.last)
             .saturating_sub(PERIOD);
-        if late > STOPPED_AFTER {
+        if late > STOPPED_DELAY {
             self.pauses.push(Pause {
                 from: self.last,
                 length: late,

@@ -9,7 +9,7 @@ use record::{Bytes, Direction, Nanos, Phase, Window, Workload};
 use crate::start::StartGroup;
 
 /// Larger requests than this are split by every kernel many times over.
-pub(crate) const LARGEST_BLOCK: Bytes = Bytes::mib(64);
+pub(crate) const MAX_BLOCK_SIZE: Bytes = Bytes::mib(64);
 
 /// Requested interface to the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -140,7 +140,7 @@ pub enum EngineError {
     },
     /// A request moved fewer bytes than requested.
     #[error("a {} at byte {offset} moved {moved} of {requested} bytes: \
-             {}", .direction.name(), why_short(*.direction))]
+             {}", .direction.name(), short_transfer_reason(*.direction))]
     Short {
         /// Direction of the request.
         direction: Direction,
@@ -175,7 +175,7 @@ pub enum EngineError {
 }
 
 /// Explanation of a request that moved less than requested.
-fn why_short(direction: Direction) -> &'static str {
+fn short_transfer_reason(direction: Direction) -> &'static str {
     match direction {
         Direction::Write => "there is no room for the rest",
         _ => "the target is shorter than it was",
@@ -196,10 +196,10 @@ impl Job<'_> {
             );
         }
         let (smallest, largest) = (workload.smallest_block(), workload.largest_block());
-        if largest > LARGEST_BLOCK || smallest.0 == 0 {
+        if largest > MAX_BLOCK_SIZE || smallest.0 == 0 {
             return unfit(format!(
                 "blocks from {smallest} to {largest} are not possible; the largest is \
-                 {LARGEST_BLOCK}"
+                 {MAX_BLOCK_SIZE}"
             ));
         }
         if !(0.0..=1.0).contains(&workload.read_fraction) {

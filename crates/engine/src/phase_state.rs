@@ -79,7 +79,7 @@ impl WorkerCounts {
     }
 
     /// A remark where fewer requests can be in flight than was requested.
-    pub(crate) fn remark(&self, workload: &Workload) -> Option<String> {
+    pub(crate) fn depth_note(&self, workload: &Workload) -> Option<String> {
         let most = u64::from(self.workers) * u64::from(self.slots);
         (most < workload.in_flight())
             .then(|| format!("at most {most} requests in flight, with a thread for each"))
@@ -111,7 +111,7 @@ impl WorkerCounts {
                 one_sided: one_sided.clone(),
                 leads: member == 0,
                 slots: self.slots,
-                throttle: throttle.clone().some(),
+                throttle: throttle.clone().if_any(),
             }));
         }
         shares

@@ -75,13 +75,13 @@ fn prioritize(priority: Priority) -> io::Result<()> {
 }
 
 /// Number of nodes in a mask.
-const NODES: usize = 1024;
+const MAX_NUMA_NODES: usize = 1024;
 
 fn set_memory_policy(policy: &MemoryPolicy) -> io::Result<()> {
-    let mut mask = [0_u64; NODES / 64];
+    let mut mask = [0_u64; MAX_NUMA_NODES / 64];
     for node in &policy.nodes {
         let Some(word) = mask.get_mut(*node as usize / 64) else {
-            let why = format!("node {node} is beyond the largest, {}", NODES - 1);
+            let why = format!("node {node} is beyond the largest, {}", MAX_NUMA_NODES - 1);
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         };
         *word |= 1 << (node % 64);
@@ -96,7 +96,7 @@ fn set_memory_policy(policy: &MemoryPolicy) -> io::Result<()> {
     };
     let (mask, bits) = match policy.nodes.is_empty() {
         true => (std::ptr::null(), 0),
-        false => (mask.as_ptr(), NODES + 1),
+        false => (mask.as_ptr(), MAX_NUMA_NODES + 1),
     };
     // SAFETY: the mask has as many bits as the call is passed, or there is none, and it is copied.
     checked(unsafe { libc::syscall(libc::SYS_set_mempolicy, mode, mask, bits) })

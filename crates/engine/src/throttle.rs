@@ -29,7 +29,7 @@ impl Backlog {
 
 impl Throttle {
     /// The throttle, if it has any part.
-    pub(crate) fn some(self) -> Option<Box<Throttle>> {
+    pub(crate) fn if_any(self) -> Option<Box<Throttle>> {
         let any = self.think_pause.is_some()
             || self.flow.is_some()
             || self.search.is_some()

@@ -148,7 +148,7 @@ impl<'a, B: Backend> Worker<'a, B> {
         self.idle
             .extend(completions.iter().map(|completion| completion.slot));
         let mut late = Vec::new();
-        while self.in_flight() > 0 && self.backend.submit_and_wait(self.never()).is_ok() {
+        while self.in_flight() > 0 && self.backend.submit_and_wait(self.far_future()).is_ok() {
             self.backend.reap(&mut late);
             self.idle
                 .extend(late.drain(..).map(|completion| completion.slot));
@@ -156,7 +156,7 @@ impl<'a, B: Backend> Worker<'a, B> {
     }
 
     /// A time so far off that only a completion ends the wait.
-    fn never(&self) -> u64 {
+    fn far_future(&self) -> u64 {
         self.backend.now().saturating_add(1 << 60)
     }
 
@@ -558,7 +558,7 @@ impl<'a, B: Backend> Worker<'a, B> {
     /// Waits for what is in flight, syncs where that belongs to the phase, and counts what was due
     /// and never issued.
     fn finish(mut self, now: u64) -> Result<WorkerEnd, EngineError> {
-        let mut cut = self.cut(now);
+        let mut cut = self.take_window(now);
         // A blocking call may have returned long after the end; requests that became due after the end do not count.
         let last_due = now.min(self.plan.timetable.end());
         let cut_at = now;
@@ -592,7 +592,7 @@ impl<'a, B: Backend> Worker<'a, B> {
     }
 
     /// Takes the current window out of the tally, which continues with an empty one.
-    fn cut(&mut self, now: u64) -> WindowTally {
+    fn take_window(&mut self, now: u64) -> WindowTally {
         let in_flight = self.in_flight() as u64 + self.backlog(now);
         let fresh = Tally::new(self.plan.workload, self.plan.timetable);
         let (index, ticks, flows) = std::mem::replace(&mut self.tally, fresh).cut(now);
@@ -608,7 +608,7 @@ impl<'a, B: Backend> Worker<'a, B> {
 
     fn drain_once(&mut self, completions: &mut Vec<Completion>) -> Result<u64, EngineError> {
         self.backend
-            .submit_and_wait(self.never())
+            .submit_and_wait(self.far_future())
             .map_err(EngineError::Ring)?;
         let now = self.backend.now();
         self.backend.reap(completions);

@@ -108,7 +108,7 @@ mod tests {
 
     use super::*;
 
-    fn kept(keep: BufferedPart, written: &[u8]) -> String {
+    fn buffered(keep: BufferedPart, written: &[u8]) -> String {
         let (reader, mut writer) = io::pipe().unwrap();
         let kept = BufferedPipe::follow(reader, keep).unwrap();
         writer.write_all(written).unwrap();
@@ -118,9 +118,9 @@ mod tests {
 
     #[test]
     fn the_first_or_the_last_bytes_are_kept() {
-        assert_eq!(kept(BufferedPart::First(3), b"abcdef"), "abc");
-        assert_eq!(kept(BufferedPart::Last(3), b"abcdef"), "def");
-        assert_eq!(kept(BufferedPart::Last(9), b"abcdef"), "abcdef");
+        assert_eq!(buffered(BufferedPart::First(3), b"abcdef"), "abc");
+        assert_eq!(buffered(BufferedPart::Last(3), b"abcdef"), "def");
+        assert_eq!(buffered(BufferedPart::Last(9), b"abcdef"), "abcdef");
     }
 
     #[test]

@@ -77,7 +77,7 @@ pub enum HostVerb {
     Playbook(Deferred<PlaybookArgs>),
     /// Check, compact, export or copy the ledger
     Ledger(Deferred<LedgerArgs>),
-    /// Rehearse on virtual volumes with known truth
+    /// Run commands on virtual volumes with known truth
     Lab(Deferred<LabArgs>),
 }
 
@@ -223,12 +223,12 @@ impl HostVerb {
     ///
     /// # Errors
     /// As the verb itself would refuse.
-    pub(crate) fn rehearse(self, context: &mut Context) -> Result<(), Failure> {
+    pub(crate) fn dry_run(self, context: &mut Context) -> Result<(), Failure> {
         let interrupt = signals::interrupt_flag().refused()?;
         match self {
-            HostVerb::Bench(args) => bench::rehearse(&args, context, &DiskEngine),
-            HostVerb::Replay(args) => bench::rehearse(&args.bench_args(), context, &DiskEngine),
-            // These go another way, on which nothing asks whether it is a rehearsal.
+            HostVerb::Bench(args) => bench::dry_run(&args, context, &DiskEngine),
+            HostVerb::Replay(args) => bench::dry_run(&args.bench_args(), context, &DiskEngine),
+            // These go another way, on which nothing checks for a dry run.
             HostVerb::Sweep(args) if args.show.is_some() || args.abandon.is_some() => {
                 Err(Failure::refused(
                     "a sweep that is shown or given up overwrites nothing, so there is nothing to check",
@@ -236,7 +236,7 @@ impl HostVerb {
             }
             HostVerb::Sweep(mut args) => {
                 args.dry_run = true;
-                silently(context, |context| {
+                run_silently(context, |context| {
                     sweep::sweep(&args, context, &DiskEngine, &interrupt)
                 })
             }
@@ -247,7 +247,7 @@ impl HostVerb {
                     ArrayVerb::Stop(args) => args.dry_run = true,
                     ArrayVerb::List(_) => {}
                 }
-                silently(context, |context| array::array(&args, context, &interrupt))
+                run_silently(context, |context| array::array(&args, context, &interrupt))
             }
             // It reports all of this itself.
             other => Err(Failure::refused(format!(
@@ -279,15 +279,15 @@ pub(crate) fn document_types() -> Vec<ui::schema::DocumentType> {
     verbs.into_iter().flatten().collect()
 }
 
-/// Runs a rehearsal without its output: only whether it would run matters here.
-fn silently(
+/// Makes a dry run without its output: only whether it would run matters here.
+fn run_silently(
     context: &mut Context,
-    rehearsal: impl FnOnce(&mut Context) -> Outcome,
+    dry_run: impl FnOnce(&mut Context) -> Outcome,
 ) -> Result<(), Failure> {
     let out = mem::replace(&mut context.out, Box::new(io::sink()));
-    let rehearsed = rehearsal(context);
+    let outcome = dry_run(context);
     context.out = out;
-    rehearsed.map(drop)
+    outcome.map(drop)
 }
 
 #[cfg(test)]
@@ -327,7 +327,7 @@ mod tests {
     ];
 
     /// Arguments of these names that are looked up elsewhere, name an array, or filter what the ledger has.
-    const OTHERS: [&str; 4] = [
+    const ARGUMENTS_LOOKED_UP_ELSEWHERE: [&str; 4] = [
         "watch devices",
         "array stop array",
         "array replace array",
@@ -409,7 +409,7 @@ mod tests {
         ];
         let known: BTreeSet<String> = known
             .iter()
-            .chain(&OTHERS)
+            .chain(&ARGUMENTS_LOOKED_UP_ELSEWHERE)
             .map(|one| (*one).to_owned())
             .collect();
         assert_eq!(found, known);

@@ -64,10 +64,10 @@ pub(crate) fn connection(args: &ReachArgs) -> OpenSsh {
 }
 
 /// Descriptors of a connection to ssh: its three pipes.
-const OF_CONNECTION: u64 = 3;
+const CONNECTION_DESCRIPTORS: u64 = 3;
 /// Descriptors of a connection that is being made: the other ends of its pipes too, and the pipe that reports that a
 /// program cannot be executed.
-const OF_START: u64 = 8;
+const START_DESCRIPTORS: u64 = 8;
 
 /// Lets this process have so many connections: some that are being made at the same time, and some
 /// that stay. `fewer` names what to lower where it may not.
@@ -80,6 +80,6 @@ pub(crate) fn allow_connections(
     staying: usize,
     fewer: &str,
 ) -> Result<(), Failure> {
-    let needed = OF_START * starting as u64 + OF_CONNECTION * staying as u64;
+    let needed = START_DESCRIPTORS * starting as u64 + CONNECTION_DESCRIPTORS * staying as u64;
     descriptors::allow(needed, fewer).refused()
 }

@@ -15,7 +15,7 @@ const PAGE_COLUMNS: usize = 120;
 /// Shows a run of the fleet again.
 pub(crate) fn show(args: &FleetShowArgs, context: &mut Context) -> Outcome {
     let ledger = context.open_ledger_if_there()?.ok_or_else(none)?;
-    let shown = found(&ledger, &args.run)?;
+    let shown = find_run(&ledger, &args.run)?;
     let text = match args.json {
         true => json(&shown),
         false => text(&shown, context.columns),
@@ -37,7 +37,7 @@ pub enum FleetPage {
 /// # Errors
 /// When it is not in the ledger, or cannot be read.
 pub fn report_page(ledger: &Ledger, run: &str) -> Result<FleetPage, Failure> {
-    let shown = found(ledger, run)?;
+    let shown = find_run(ledger, run)?;
     match race::page(&shown) {
         Some(page) => Ok(FleetPage::Race(page.midway()?)),
         None => Ok(FleetPage::Text(text(&shown, PAGE_COLUMNS))),
@@ -49,14 +49,14 @@ pub fn report_page(ledger: &Ledger, run: &str) -> Result<FleetPage, Failure> {
 /// # Errors
 /// When it is not in the ledger, or cannot be read.
 pub fn document(ledger: &Ledger, run: &str) -> Result<String, Failure> {
-    Ok(json(&found(ledger, run)?))
+    Ok(json(&find_run(ledger, run)?))
 }
 
 fn none() -> Failure {
     Failure::refused("the ledger has no such run of a fleet")
 }
 
-fn found(ledger: &Ledger, given: &str) -> Result<FleetRun, Failure> {
+fn find_run(ledger: &Ledger, given: &str) -> Result<FleetRun, Failure> {
     let keys = past::keys(ledger).refused()?;
     let key = chosen(&keys, given)
         .map_err(Failure::refused)?
@@ -86,7 +86,7 @@ pub(crate) fn chosen<'a>(keys: &'a [String], given: &str) -> Result<Option<&'a s
 
 #[cfg(test)]
 mod tests {
-    use job::LAST;
+    use job::LAST_JOB_WORD;
 
     use super::*;
 
@@ -96,7 +96,7 @@ mod tests {
         let beside = "20260101-000000-aaaa.h1.4711";
         // The ledger lists what it has got to know last first, and an answer is kept alongside its run.
         let keys = [beside, old, new].map(str::to_owned);
-        assert_eq!(chosen(&keys, LAST), Ok(Some(new)));
+        assert_eq!(chosen(&keys, LAST_JOB_WORD), Ok(Some(new)));
         for whole in [old, beside] {
             assert_eq!(chosen(&keys, whole), Ok(Some(whole)));
         }

@@ -4,14 +4,14 @@
 use std::process::Command;
 
 /// Says to the process that it runs nothing but one test.
-const ALONE: &str = "DISKSMITH_TEST_ALONE";
+const SINGLE_TEST_VARIABLE: &str = "DISKSMITH_TEST_ALONE";
 
 /// Runs a test that is ignored otherwise, in a process of its own, and gives what it printed.
 #[allow(clippy::print_stdout, reason = "the figures are worth seeing")]
 pub(crate) fn run_alone(name: &str) -> String {
     let output = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", name, "--ignored", "--nocapture"])
-        .env(ALONE, "1")
+        .env(SINGLE_TEST_VARIABLE, "1")
         .output()
         .unwrap();
     let test_output = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -27,7 +27,7 @@ pub(crate) fn run_alone(name: &str) -> String {
 
 /// True in such a process.
 pub(crate) fn is_alone() -> bool {
-    std::env::var_os(ALONE).is_some()
+    std::env::var_os(SINGLE_TEST_VARIABLE).is_some()
 }
 
 /// Memory that this process has now, in MiB (proc_pid_status(5)).

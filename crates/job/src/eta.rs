@@ -9,7 +9,7 @@ const WINDOW_S: f64 = 600.0;
 /// Seconds between two samples.
 const SAMPLE_S: f64 = 10.0;
 /// Seconds until the warning is repeated, if the work would have been in time meanwhile.
-const AGAIN_S: f64 = 3600.0;
+const WARNING_REPEAT_S: f64 = 3600.0;
 
 /// Rate and deadline of work that began at second 0.
 #[derive(Debug)]
@@ -55,7 +55,9 @@ impl EtaEstimator {
     /// caller that did so calls [`EtaEstimator::warned`].
     pub fn must_warn(&mut self, now_s: f64, needs_s: f64, has_s: f64) -> bool {
         self.was_in_time |= needs_s <= has_s;
-        let is_new = self.warned_s.is_none_or(|warned| now_s - warned >= AGAIN_S);
+        let is_new = self
+            .warned_s
+            .is_none_or(|warned| now_s - warned >= WARNING_REPEAT_S);
         now_s >= WARNS_AFTER_S && self.was_in_time && is_new && is_late(needs_s, has_s)
     }
 

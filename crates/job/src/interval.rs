@@ -9,7 +9,7 @@ const SHARE: u32 = 100;
 /// The least time between two checkpoints of jobs that take turns. The ledger may lie on their target, where each
 /// is a commit of some ten requests. Of the thirty requests in three seconds that count as no foreground, two
 /// commits leave some to the file system.
-const TURN: Duration = Duration::from_millis(2500);
+const MIN_INTERVAL_IN_TURNS: Duration = Duration::from_millis(2500);
 
 /// The time between two checkpoints.
 #[derive(Clone, Debug)]
@@ -71,13 +71,13 @@ impl Turns {
     /// The time that the turns of all jobs take.
     fn all(&self) -> Duration {
         let of = u32::try_from(self.of.load(Relaxed)).unwrap_or(u32::MAX);
-        TURN.saturating_mul(of)
+        MIN_INTERVAL_IN_TURNS.saturating_mul(of)
     }
 
     /// Takes the turn, if it is free.
     fn take(&self, now: Duration) -> bool {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_free = last.is_none_or(|last| now.saturating_sub(last) >= TURN);
+        let is_free = last.is_none_or(|last| now.saturating_sub(last) >= MIN_INTERVAL_IN_TURNS);
         if is_free {
             *last = Some(now);
         }

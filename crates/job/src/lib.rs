@@ -30,7 +30,7 @@
 //! itself.
 
 mod checkpoint;
-mod each;
+mod concurrent;
 mod eta;
 mod interval;
 mod named;
@@ -43,10 +43,10 @@ mod stop;
 mod store;
 
 pub use checkpoint::{CheckpointWriter, EndState};
-pub use each::{each_on_a_thread, joined};
+pub use concurrent::{each_on_a_thread, joined};
 pub use eta::{EtaEstimator, is_late};
 pub use interval::{CheckpointInterval, Turns};
-pub use named::{LAST, named};
+pub use named::{LAST_JOB_WORD, named};
 pub use outcome::{Resumable, outcome};
 pub use process::ProcessIdentity;
 pub use progress::{Progress, ProgressLine, ProgressLines};

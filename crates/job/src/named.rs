@@ -1,15 +1,15 @@
 //! Finding a job by the word that names it.
 
 /// Word that names the newest job.
-pub const LAST: &str = "last";
+pub const LAST_JOB_WORD: &str = "last";
 
-/// The key that a word names: [`LAST`], a whole key, or the beginning of one; `None` where there is none. `keys` are
-/// given the newest first.
+/// The key that a word names: [`LAST_JOB_WORD`], a whole key, or the beginning of one; `None` where there is none.
+/// `keys` are given the newest first.
 ///
 /// # Errors
 /// The keys that begin with the word, where several do.
 pub fn named<'a>(keys: &[&'a str], word: &str) -> Result<Option<&'a str>, Vec<&'a str>> {
-    if word == LAST {
+    if word == LAST_JOB_WORD {
         return Ok(keys.first().copied());
     }
     let keys = keys.iter().copied();
@@ -29,7 +29,7 @@ mod tests {
     fn a_job_is_named_by_the_beginning_of_its_key_if_no_other_begins_so() {
         let keys = ["b-2-x", "b-1", "b-2", "a-1"];
         for (word, key) in [
-            (LAST, Some("b-2-x")),
+            (LAST_JOB_WORD, Some("b-2-x")),
             ("a", Some("a-1")),
             ("b-1", Some("b-1")),
             // It begins another, too.
@@ -39,6 +39,6 @@ mod tests {
             assert_eq!(named(&keys, word), Ok(key), "{word}");
         }
         assert_eq!(named(&keys, "b"), Err(vec!["b-2-x", "b-1", "b-2"]));
-        assert_eq!(named(&[], LAST), Ok(None));
+        assert_eq!(named(&[], LAST_JOB_WORD), Ok(None));
     }
 }

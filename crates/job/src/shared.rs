@@ -10,9 +10,9 @@ use crate::store::{JobStore, OwnedJob};
 
 /// Pause after a commit, as a multiple of the time that it took: each writes the whole checkpoint, and what comes
 /// meanwhile goes into the next one.
-const REST: u32 = 3;
+const PAUSE_FACTOR: u32 = 3;
 /// The longest such pause.
-const LONGEST_REST: Duration = Duration::from_secs(2);
+const MAX_PAUSE: Duration = Duration::from_secs(2);
 
 /// Changes next to the checkpoint, which go into the ledger before it does.
 pub trait CheckpointExtra<W>: Default {
@@ -23,7 +23,7 @@ pub trait CheckpointExtra<W>: Default {
     fn write(&mut self, store: &mut JobStore) -> ledger::Result<()>;
 
     /// Takes over into a checkpoint what writing them has changed.
-    fn amend(&self, checkpoint: &mut W);
+    fn update_checkpoint(&self, checkpoint: &mut W);
 }
 
 /// A job that many threads change.
@@ -116,12 +116,12 @@ impl<W: LongWork + Clone, B: CheckpointExtra<W>> SharedJob<W, B> {
             let (mut checkpoint, mut extra, changes, is_closed) = self.next(rest);
             let began = Instant::now();
             let mut written = extra.write(job.store_mut());
-            extra.amend(&mut checkpoint);
+            extra.update_checkpoint(&mut checkpoint);
             if is_closed {
                 break written.and_then(|()| job.finish(&checkpoint).map(|_| (extra, changes)));
             }
             written = written.and_then(|()| job.save(&checkpoint));
-            rest = (began.elapsed() * REST).min(LONGEST_REST);
+            rest = (began.elapsed() * PAUSE_FACTOR).min(MAX_PAUSE);
             if let Err(error) = written {
                 break Err(error);
             }
@@ -166,7 +166,7 @@ impl<W: LongWork + Clone, B: CheckpointExtra<W>> SharedJob<W, B> {
 
     fn written(&self, extra: &B, changes: u64) {
         let mut state = self.lock();
-        extra.amend(&mut state.checkpoint);
+        extra.update_checkpoint(&mut state.checkpoint);
         state.written = changes;
         drop(state);
         self.changed.notify_all();
@@ -193,7 +193,7 @@ mod tests {
             Ok(())
         }
 
-        fn amend(&self, checkpoint: &mut Count) {
+        fn update_checkpoint(&self, checkpoint: &mut Count) {
             checkpoint.0 += 1000 * self.0.len() as u64;
         }
     }

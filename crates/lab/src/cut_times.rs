@@ -5,7 +5,7 @@ use std::str::FromStr;
 use record::Nanos;
 
 /// The most power cuts of one group.
-const MOST_CUTS: u32 = 1000;
+const MAX_CUTS: u32 = 1000;
 
 /// Times at which the power is cut, counted from the start of the command: so many, each between two durations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ impl FromStr for CutTimes {
         let bad = || {
             format!(
                 "'{text}' is not a time for a power cut; write a duration or two, such as 10s or \
-                 5s..30s, with a number of cuts up to {MOST_CUTS} before it if there are more, such \
+                 5s..30s, with a number of cuts up to {MAX_CUTS} before it if there are more, such \
                  as 3x10s"
             )
         };
@@ -35,9 +35,7 @@ impl FromStr for CutTimes {
         };
         let (earliest, latest) = times.split_once("..").unwrap_or((times, times));
         match (earliest.parse(), latest.parse()) {
-            (Ok(earliest), Ok(latest))
-                if earliest <= latest && (1..=MOST_CUTS).contains(&count) =>
-            {
+            (Ok(earliest), Ok(latest)) if earliest <= latest && (1..=MAX_CUTS).contains(&count) => {
                 Ok(CutTimes {
                     count,
                     earliest,

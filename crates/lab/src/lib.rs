@@ -1,7 +1,7 @@
 //! The lab: virtual volumes with known truth, and the machine around them.
 //!
 //! A volume of the lab behaves as the clouds sell theirs (caps, credits, cold blocks, troubles),
-//! and says afterwards what it did, so that users can rehearse and tests have something to compare
+//! and says afterwards what it did, so that users can try commands out and tests have something to compare
 //! with. [`spec`] says what a volume is to be, [`model`] when each request is answered and how,
 //! [`store`] holds the data, `nbd` speaks to the clients, and [`server`] puts them together.
 

@@ -17,7 +17,7 @@ use specs::specs;
 
 const MIB: u64 = 1 << 20;
 /// The longest payload of the protocol.
-const LONGEST: u32 = 32 << 20;
+const MAX_PAYLOAD_BYTES: u32 = 32 << 20;
 /// Sum of the limits of the module `nbd::limits`, and of the files of the volume, for the clients below.
 const BOUND: u64 = 450 * MIB;
 /// A liveness limit, for a busy host.
@@ -73,7 +73,7 @@ fn clients_hold_what_they_have_sent_and_no_more_than_a_bound() {
     // They announce much and send one byte.
     let mut clients: Vec<Client> = (0..100).map(|_| Client::connect(socket)).collect();
     for client in &mut clients {
-        client.send_raw(&head(WRITE, LONGEST)).unwrap();
+        client.send_raw(&head(WRITE, MAX_PAYLOAD_BYTES)).unwrap();
         client.send_raw(&[1]).unwrap();
     }
     let most = most_resident(|| true) - before;
@@ -90,7 +90,7 @@ fn clients_hold_what_they_have_sent_and_no_more_than_a_bound() {
         .map(|_| {
             let mut client = Client::connect(socket);
             std::thread::spawn(move || {
-                client.send_raw(&head(WRITE, LONGEST)).unwrap();
+                client.send_raw(&head(WRITE, MAX_PAYLOAD_BYTES)).unwrap();
                 let part = vec![1; 1 << 20];
                 let whole = (0..31).all(|_| client.send_raw(&part).is_ok());
                 (client, whole)
@@ -111,7 +111,7 @@ fn clients_hold_what_they_have_sent_and_no_more_than_a_bound() {
     let socket = server.volumes()[0].socket();
     let mut clients: Vec<Client> = (0..100).map(|_| Client::connect(socket)).collect();
     for client in &mut clients {
-        client.send_raw(&head(READ, LONGEST)).unwrap();
+        client.send_raw(&head(READ, MAX_PAYLOAD_BYTES)).unwrap();
     }
     let most = most_resident(|| true).saturating_sub(before);
     assert!(most < BOUND, "{} MiB", most / MIB);

@@ -52,7 +52,7 @@ pub(crate) struct StoredDocument {
 impl StoredDocument {
     /// Packs a run, and makes sure that it will come back.
     pub(crate) fn pack(run: &Run) -> Result<StoredDocument> {
-        faithful(run)?;
+        check_round_trip(run)?;
         let json = serde_json::to_vec(run).map_err(|error| unfaithful(run, "run", &error))?;
         let mut workloads = run.phases.iter().map(|phase| &phase.workload);
         let detailed = workloads.any(|workload| workload.details.is_some());
@@ -134,7 +134,7 @@ impl StoredDocument {
 /// each other is refused when read: either would make a run that can be listed and never shown.
 ///
 /// Piece by piece, because a long run read back as a whole would take as much memory again.
-fn faithful(run: &Run) -> Result<()> {
+fn check_round_trip(run: &Run) -> Result<()> {
     same(run, "target", &run.target)?;
     same(run, "replay", &run.replay)?;
     for phase in &run.phases {

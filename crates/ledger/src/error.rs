@@ -14,7 +14,7 @@ pub const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Clause on another place for the ledger: a new folder of this user's own, since others could put a file under a fixed
 /// name in a folder that all may write to.
-const ELSEWHERE: &str = "with --ledger, or for this shell: export DISKSMITH_LEDGER=\"$(mktemp -d -p /var/tmp)/disksmith.db\"";
+const OTHER_LEDGER_ADVICE: &str = "with --ledger, or for this shell: export DISKSMITH_LEDGER=\"$(mktemp -d -p /var/tmp)/disksmith.db\"";
 
 /// An error of the ledger.
 #[derive(Debug, thiserror::Error)]
@@ -22,14 +22,14 @@ pub enum Error {
     /// The environment names no place for the ledger.
     #[error(
         "there is no place for the ledger: neither XDG_STATE_HOME nor HOME is set. Name a file {}",
-        ELSEWHERE
+        OTHER_LEDGER_ADVICE
     )]
     NoPlace,
     /// The file or a folder above it could not be created or reached.
     #[error(
         "the ledger {} could not be opened: {source}. Name another file {}",
         path.display(),
-        ELSEWHERE
+        OTHER_LEDGER_ADVICE
     )]
     Unreachable {
         /// The ledger.
@@ -121,7 +121,7 @@ pub enum Error {
     #[error(
         "the ledger {} cannot be written: the file or its folder is read-only. Name another file {}",
         path.display(),
-        ELSEWHERE
+        OTHER_LEDGER_ADVICE
     )]
     ReadOnly {
         /// The ledger.
@@ -143,7 +143,7 @@ pub enum Error {
         "the ledger {} could not grow: its file system is full, or the size of files is limited \
          (ulimit -f). Make room there, or name another file {}",
         path.display(),
-        ELSEWHERE
+        OTHER_LEDGER_ADVICE
     )]
     Full {
         /// The ledger.

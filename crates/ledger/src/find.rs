@@ -6,7 +6,7 @@ use rusqlite::{OptionalExtension as _, Row, params};
 use crate::{Error, Ledger, Result};
 
 /// Number of candidates that an ambiguous word shows.
-const SHOWN: usize = 8;
+const MAX_CANDIDATES: usize = 8;
 
 /// Query for the runs that a word may name: by the whole id, its beginning or its end. A whole id comes first. It
 /// uses substr and not LIKE, in which `_` and `%` would have a meaning.
@@ -28,7 +28,7 @@ impl Ledger {
 
     /// Row and id of the run that `word` names.
     pub(crate) fn locate(&self, word: &str) -> Result<(i64, RunId)> {
-        let found = match back(word) {
+        let found = match parse_last(word) {
             Some(steps) => self.nth_last(steps)?,
             None => self.by_part(word)?,
         };
@@ -68,7 +68,7 @@ impl Ledger {
                 count: candidates.len(),
                 candidates: candidates
                     .iter()
-                    .take(SHOWN)
+                    .take(MAX_CANDIDATES)
                     .map(|(_, id)| id.to_string())
                     .collect(),
             });
@@ -84,7 +84,7 @@ fn located(row: &Row<'_>) -> rusqlite::Result<(i64, RunId)> {
 }
 
 /// Number of runs that `last`, `last~1`, … go back; `None` for any other word.
-fn back(word: &str) -> Option<u32> {
+fn parse_last(word: &str) -> Option<u32> {
     match word.strip_prefix("last")? {
         "" => Some(0),
         rest => rest.strip_prefix('~')?.parse().ok(),
@@ -152,7 +152,7 @@ mod tests {
                 count, candidates, ..
             } => {
                 assert_eq!(count, 10);
-                assert_eq!(candidates.len(), SHOWN);
+                assert_eq!(candidates.len(), MAX_CANDIDATES);
                 assert_eq!(candidates[0], ids[9]);
             }
             other => panic!("{other}"),

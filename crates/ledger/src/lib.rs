@@ -66,7 +66,7 @@ pub use open::Ledger;
 pub use owner::{Owner, OwnerLiveness};
 pub use place::default_path;
 pub use recording::{
-    LARGEST_ERROR, Mark, MarkReader, RecordedEvent, RecordedSpan, Recording, RecordingSummary,
+    MAX_RELATIVE_ERROR, Mark, MarkReader, RecordedEvent, RecordedSpan, Recording, RecordingSummary,
     ReplayedSample, Retention, Thinner, thin,
 };
 pub use runs::{Filter, RunConclusion, RunSummary};

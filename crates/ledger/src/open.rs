@@ -223,7 +223,7 @@ fn open_to_write(path: PathBuf, seen: FileState, migrations: &[&str]) -> Result<
         Connection::open_with_flags(&path, flags).map_err(|error| Error::sqlite(&path, error))?;
     let ledger = Ledger::of(connection, path, None)?;
     let connection = &ledger.connection;
-    settle(connection).map_err(|error| ledger.explain(error))?;
+    apply_settings(connection).map_err(|error| ledger.explain(error))?;
     let header = Header::read(connection).map_err(|error| ledger.explain(error))?;
     if !header.is_blank() {
         // Again, since the newest header may have been in the side files.
@@ -249,7 +249,7 @@ fn open_to_write(path: PathBuf, seen: FileState, migrations: &[&str]) -> Result<
 }
 
 /// Settings of every connection that writes.
-fn settle(connection: &Connection) -> rusqlite::Result<()> {
+fn apply_settings(connection: &Connection) -> rusqlite::Result<()> {
     connection.busy_timeout(BUSY_TIMEOUT)?;
     // Until the file is known to be ours and sound, closing it must not move anything into it.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
@@ -294,7 +294,7 @@ fn read_as_it_is(path: PathBuf, seen: FileState, known: u32, why: Unwritable) ->
         // files that it would want. Who begins to write meanwhile may make this look damaged, once.
         FileState::Sound => immutable(&path)?,
         FileState::Unsettled if why == Unwritable::ReadOnly => unsettled(&path)?,
-        FileState::Unsettled => alone(&path)?,
+        FileState::Unsettled => connect_unshared(&path)?,
     };
     let settles = why == Unwritable::ReadOnly;
     let ledger = Ledger::of(connection, path, Some(why))?;
@@ -331,7 +331,7 @@ fn unsettled(path: &Path) -> Result<Connection> {
 /// A connection to a file with side files where these can be read and nothing can be made: the index of the
 /// WAL is kept in memory (<https://www.sqlite.org/wal.html>, "Use of WAL Without Shared-Memory"), for which
 /// no other process may have the ledger open meanwhile. Its close leaves everything as it is.
-fn alone(path: &Path) -> Result<Connection> {
+fn connect_unshared(path: &Path) -> Result<Connection> {
     let connection = unsettled(path)?;
     let set = connection.pragma_update(None, "locking_mode", "EXCLUSIVE");
     set.map_err(|error| Error::sqlite(path, error))?;

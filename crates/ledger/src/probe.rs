@@ -62,7 +62,7 @@ fn attempt(path: &Path, known: u32, thoroughly: bool) -> Result<FileState> {
     }
     belongs(path, header, known)?;
     if thoroughly {
-        whole(path, &connection, header)?;
+        check_length(path, &connection, header)?;
         check(path, &connection)?;
     }
     Ok(FileState::Sound)
@@ -113,7 +113,7 @@ pub(crate) fn belongs(path: &Path, header: Header, known: u32) -> Result<()> {
 
 /// Checks that the file has the length that its header gives. SQLite itself accepts a last page that is cut short,
 /// and reads zeros there.
-fn whole(path: &Path, connection: &Connection, header: Header) -> Result<()> {
+fn check_length(path: &Path, connection: &Connection, header: Header) -> Result<()> {
     let page: u32 = connection
         .query_row("PRAGMA page_size", [], |row| row.get(0))
         .map_err(|error| Error::sqlite(path, error))?;

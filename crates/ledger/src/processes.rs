@@ -22,7 +22,7 @@ use crate::{Error, Filter, Ledger, LongWork, Owner, OwnerLiveness, Retention};
 const TASK: &str = "LEDGER_TEST_TASK";
 const PLACE: &str = "LEDGER_TEST_PLACE";
 /// A user without rights: `nobody` on every Linux.
-const NOBODY: u32 = 65534;
+const NOBODY_UID: u32 = 65534;
 
 /// The test binary, told to do only `task` on the ledger at `path`.
 fn other_process(binary: &Path, task: &str, path: &Path) -> Command {
@@ -397,7 +397,7 @@ fn for_everybody() -> (Scratch, std::path::PathBuf) {
 fn without_rights(binary: &Path, task: &str, path: &Path) {
     let mut command = other_process(binary, task, path);
     if rustix::process::geteuid().is_root() {
-        command.uid(NOBODY).gid(NOBODY);
+        command.uid(NOBODY_UID).gid(NOBODY_UID);
     }
     // A process that another test is just starting may still hold the copy open for writing.
     let status = loop {

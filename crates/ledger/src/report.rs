@@ -27,7 +27,10 @@ pub(crate) fn note(change: &Transaction<'_>, run: i64, summary: &Summary) -> rus
 }
 
 /// The run that is kept of the same report.
-pub(crate) fn kept(change: &Transaction<'_>, summary: &Summary) -> rusqlite::Result<Option<RunId>> {
+pub(crate) fn saved_run(
+    change: &Transaction<'_>,
+    summary: &Summary,
+) -> rusqlite::Result<Option<RunId>> {
     let mut statement = change.prepare_cached(
         "SELECT id, form, size, body
          FROM reports JOIN runs ON number = reports.run JOIN documents USING (run)

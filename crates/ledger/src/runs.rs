@@ -184,7 +184,7 @@ impl Ledger {
         let change = self.change()?;
         // Under the lock, so that two that import the same at once keep it once.
         if let Some(summary) = listed.reported
-            && let Some(id) = report::kept(&change, summary)?
+            && let Some(id) = report::saved_run(&change, summary)?
         {
             return Ok(Some(id));
         }
@@ -286,13 +286,13 @@ impl Ledger {
                 let code = error.sqlite_error_code();
                 // A page that only this document has.
                 match code == Some(ErrorCode::DatabaseCorrupt) || is_misread(&error) {
-                    true => Ledger::gone(&id, "its document is damaged"),
+                    true => Ledger::lost_part_error(&id, "its document is damaged"),
                     false => self.explain(error),
                 }
             })?;
         match document {
             Some(document) => document.unpack(id.as_str()),
-            None => Err(Ledger::gone(&id, "its document is missing")),
+            None => Err(Ledger::lost_part_error(&id, "its document is missing")),
         }
     }
 
@@ -318,7 +318,7 @@ impl Ledger {
             .optional();
         match found {
             Ok(Some(conclusion)) => Ok(conclusion),
-            Ok(None) => Err(Ledger::gone(&id, "its conclusion is missing")),
+            Ok(None) => Err(Ledger::lost_part_error(&id, "its conclusion is missing")),
             Err(why) if is_misread(&why) => Err(Error::UnreadableRun {
                 detail: format!("its conclusion is not understood ({why})"),
                 id: id.to_string(),
@@ -358,7 +358,7 @@ impl Ledger {
     }
 
     /// The error for a run of which a part is lost.
-    fn gone(id: &RunId, detail: &str) -> Error {
+    fn lost_part_error(id: &RunId, detail: &str) -> Error {
         Error::UnreadableRun {
             id: id.to_string(),
             detail: detail.to_owned(),

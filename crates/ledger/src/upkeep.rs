@@ -16,7 +16,7 @@ use crate::schema::Header;
 use crate::{Error, Filter, Ledger, Result};
 
 /// Maximum number of inconsistencies that SQLite names.
-const MOST_INCONSISTENCIES: u32 = 20;
+const MAX_INCONSISTENCIES: u32 = 20;
 
 /// Result of examining all that a ledger holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -58,7 +58,7 @@ impl Ledger {
     /// # Errors
     /// When there is none, it is not a ledger of this program, or it is too damaged to be opened.
     pub fn examine(path: impl AsRef<Path>) -> Result<Examination> {
-        let ledger = there(path.as_ref())?;
+        let ledger = open_existing(path.as_ref())?;
         let explain = |error| ledger.explain(error);
         let header = Header::read(&ledger.connection).map_err(explain)?;
         let number = |sql: &str| count(&ledger.connection, sql).map_err(explain);
@@ -120,12 +120,12 @@ impl Ledger {
     /// # Errors
     /// When there is no ledger, `to` exists, or the copy cannot be written.
     pub fn back_up(from: impl AsRef<Path>, to: &Path) -> Result<Bytes> {
-        let ledger = there(from.as_ref())?;
+        let ledger = open_existing(from.as_ref())?;
         let to = std::path::absolute(to).map_err(|source| failed(to, source))?;
         if fs::symlink_metadata(&to).is_ok() {
             return Err(Error::BackupExists { path: to });
         }
-        let new = beside(&to).map_err(|source| failed(&to, source))?;
+        let new = new_sibling(&to).map_err(|source| failed(&to, source))?;
         let copied = ledger.copy_to(&new, &to);
         if copied.is_err() {
             for suffix in ["", "-journal"] {
@@ -172,7 +172,7 @@ impl Ledger {
 
     /// Inconsistencies of the file, as SQLite finds them.
     fn inconsistencies(&self) -> rusqlite::Result<Vec<String>> {
-        let sql = format!("PRAGMA integrity_check({MOST_INCONSISTENCIES})");
+        let sql = format!("PRAGMA integrity_check({MAX_INCONSISTENCIES})");
         let mut found = strings(&self.connection, &sql)?;
         found.retain(|line| line != "ok");
         let sql = "SELECT 'a row of ' || \"table\" || ' belongs to nothing in ' || parent \
@@ -223,14 +223,14 @@ impl Ledger {
 }
 
 /// The ledger at `path`, which must be there.
-fn there(path: &Path) -> Result<Ledger> {
+fn open_existing(path: &Path) -> Result<Ledger> {
     Ledger::open_as_it_is(path)?.ok_or_else(|| Error::Missing {
         path: path.to_owned(),
     })
 }
 
 /// A new, empty file next to `to`, for this user alone.
-fn beside(to: &Path) -> io::Result<PathBuf> {
+fn new_sibling(to: &Path) -> io::Result<PathBuf> {
     let name = to.file_name().ok_or(io::ErrorKind::InvalidInput)?;
     let mut hidden = OsString::from(".");
     hidden.push(name);

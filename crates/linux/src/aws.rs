@@ -28,10 +28,10 @@ pub const LIMIT: Duration = Duration::from_secs(120);
 
 /// An answer has at most so many pages: a command that always gives another must end. A snapshot of 64 TiB has 134
 /// million blocks, of which a page holds 10,000.
-const MOST_PAGES: usize = 20_000;
+const MAX_PAGES: usize = 20_000;
 
 /// Pauses before a command is repeated that was throttled, in seconds.
-const PAUSES: [u64; 4] = [1, 2, 4, 8];
+const RETRY_PAUSES_S: [u64; 4] = [1, 2, 4, 8];
 
 /// Runs a program, and gives what it writes. Tests give another.
 pub type RunProgram<'a> = &'a mut dyn FnMut(&Exec) -> Result<Vec<u8>, Error>;
@@ -63,7 +63,8 @@ impl Error {
 
     /// True if AWS may do the same later.
     pub fn is_throttled(&self) -> bool {
-        self.code().is_some_and(|code| THROTTLED.contains(&code))
+        self.code()
+            .is_some_and(|code| THROTTLING_ERRORS.contains(&code))
     }
 }
 
@@ -79,7 +80,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-const THROTTLED: [&str; 5] = [
+const THROTTLING_ERRORS: [&str; 5] = [
     "RequestLimitExceeded",
     "RequestThrottledException",
     "Throttling",
@@ -181,7 +182,7 @@ fn code(text: &str) -> Option<&str> {
 }
 
 fn advice(text: &str, code: &str, words: &[&str]) -> Option<String> {
-    if THROTTLED.contains(&code) {
+    if THROTTLING_ERRORS.contains(&code) {
         return Some(
             "AWS throttles the requests of this account: try again later, or with AWS_RETRY_MODE=adaptive"
                 .to_owned(),
@@ -292,7 +293,7 @@ pub fn pages<T: DeserializeOwned + Default>(
         advice: None,
     };
     let mut next = program.clone();
-    for _ in 0..MOST_PAGES {
+    for _ in 0..MAX_PAGES {
         let page = unless_throttled(interrupt, || answer(&next, run))?;
         if interrupt.load(Ordering::Relaxed) {
             return Err(plain(format!("'{}' was interrupted", program.line())));
@@ -303,7 +304,7 @@ pub fn pages<T: DeserializeOwned + Default>(
         }
     }
     Err(plain(format!(
-        "'{}' gave {MOST_PAGES} pages, and names another",
+        "'{}' gave {MAX_PAGES} pages, and names another",
         program.line()
     )))
 }
@@ -312,7 +313,7 @@ fn unless_throttled<T>(
     interrupt: &AtomicBool,
     mut ask: impl FnMut() -> Result<T, Error>,
 ) -> Result<T, Error> {
-    for pause in PAUSES {
+    for pause in RETRY_PAUSES_S {
         match ask() {
             Err(error) if error.is_throttled() && !interrupt.load(Ordering::Relaxed) => {
                 wait(Duration::from_secs(pause), interrupt);

@@ -14,15 +14,15 @@ use crate::root::{Root, attribute};
 /// File systems in memory (ramfs has no limit, and the same caches).
 const IN_MEMORY: [&str; 2] = ["tmpfs", "ramfs"];
 /// File systems that keep a cache of their own, which O_DIRECT does not reach.
-const OWN_CACHE: [&str; 4] = ["zfs", "virtiofs", "9p", "overlay"];
+const CACHING_FILE_SYSTEMS: [&str; 4] = ["zfs", "virtiofs", "9p", "overlay"];
 /// A loop device may show a file on a loop device; deeper than this is a circle.
-const DEEPEST: usize = 8;
+const MAX_LOOP_DEPTH: usize = 8;
 
 /// The caches below a device, nearest first, down through partitions, arrays, volumes and the files that loop
 /// devices show.
 pub fn below(root: &Root, devices: &Devices, number: DeviceNumber) -> Vec<Cache> {
     let mut found = Vec::new();
-    add_below(root, devices, number, DEEPEST, &mut found);
+    add_below(root, devices, number, MAX_LOOP_DEPTH, &mut found);
     found
 }
 
@@ -74,7 +74,7 @@ fn add_below_file(
         let kind = mount.kind.as_str();
         let cache = if IN_MEMORY.contains(&kind) {
             Some(CacheKind::Memory)
-        } else if OWN_CACHE.contains(&kind) || kind.starts_with("fuse") {
+        } else if CACHING_FILE_SYSTEMS.contains(&kind) || kind.starts_with("fuse") {
             Some(CacheKind::FileSystem(kind.to_owned()))
         } else {
             None

@@ -20,7 +20,7 @@ pub const LIMIT: Duration = Duration::from_millis(200);
 
 /// Answers longer than this are not what was requested. The longest, AWS's identity document, has
 /// about 500 bytes.
-const LONGEST_ANSWER: u64 = 64 * 1024;
+const MAX_ANSWER_BYTES: u64 = 64 * 1024;
 
 /// A cloud whose instances are recognized.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -257,7 +257,7 @@ impl<'a> Service<'a> {
 fn read(mut response: ureq::http::Response<ureq::Body>) -> Option<MetadataReply> {
     match response.status().as_u16() {
         200 => {
-            let body = response.body_mut().with_config().limit(LONGEST_ANSWER);
+            let body = response.body_mut().with_config().limit(MAX_ANSWER_BYTES);
             Some(MetadataReply::Text(body.read_to_string().ok()?))
         }
         400..=499 => Some(MetadataReply::Refused),

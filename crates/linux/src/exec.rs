@@ -17,11 +17,11 @@ use std::time::{Duration, Instant};
 const LIMIT: Duration = Duration::from_secs(600);
 
 /// Bytes of a program's standard error that an error repeats, from its end.
-const REPEATED: usize = 2000;
+const MAX_STDERR_BYTES: usize = 2000;
 
 /// Longest time for which the last output of a program that has ended may be on its way. A program can leave
 /// a child behind that holds its output open; that child is not waited for.
-const LAST_OUTPUT: Duration = Duration::from_secs(2);
+const LAST_OUTPUT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// An error of running a program.
 #[derive(Debug, thiserror::Error)]
@@ -180,7 +180,7 @@ impl Exec {
     /// Kills the program when this process ends, however that ends: what is repaired after a `kill -9` is not
     /// changed any more by what was started before. Ctrl-C in a terminal reaches it.
     #[must_use]
-    pub fn mortal(mut self) -> Exec {
+    pub fn die_with_parent(mut self) -> Exec {
         // What is bound is more than that.
         if self.tie == ChildLifetime::None {
             self.tie = ChildLifetime::Life;
@@ -421,7 +421,7 @@ fn quoted(word: &OsStr) -> String {
 }
 
 fn end_of(bytes: &[u8]) -> String {
-    let from = bytes.len().saturating_sub(REPEATED);
+    let from = bytes.len().saturating_sub(MAX_STDERR_BYTES);
     String::from_utf8_lossy(bytes.get(from..).unwrap_or_default())
         .trim()
         .to_owned()
@@ -440,7 +440,7 @@ impl Collected {
         let (sender, whole) = mpsc::channel();
         std::thread::spawn(move || {
             if let Some(mut pipe) = pipe {
-                keep_all(&mut pipe, &kept);
+                read_all(&mut pipe, &kept);
             }
             // The caller may have stopped waiting.
             let _ = sender.send(());
@@ -450,14 +450,14 @@ impl Collected {
 
     /// All output that came. The end is waited for, though not long.
     fn bytes(&self) -> Vec<u8> {
-        let _ = self.whole.recv_timeout(LAST_OUTPUT);
+        let _ = self.whole.recv_timeout(LAST_OUTPUT_TIMEOUT);
         let mut bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::take(&mut bytes)
     }
 }
 
 /// Reads to the end or to an error: what came before is kept.
-fn keep_all(pipe: &mut impl Read, kept: &Mutex<Vec<u8>>) {
+fn read_all(pipe: &mut impl Read, kept: &Mutex<Vec<u8>>) {
     let mut buffer = vec![0; 1 << 16];
     loop {
         match pipe.read(&mut buffer) {
@@ -665,9 +665,10 @@ mod tests {
             };
             command.run().unwrap().text()
         };
-        assert_eq!(group(&shell("").mortal()), group(&shell("")));
+        assert_eq!(group(&shell("").die_with_parent()), group(&shell("")));
         assert_ne!(group(&shell("").bound()), group(&shell("")));
-        let spawned = std::thread::spawn(|| shell("exec sleep 60").mortal().spawn().unwrap());
+        let spawned =
+            std::thread::spawn(|| shell("exec sleep 60").die_with_parent().spawn().unwrap());
         let mut child = spawned.join().unwrap();
         assert_eq!(child.wait().unwrap().signal(), Some(9));
     }

@@ -4,7 +4,7 @@ use crate::machine;
 use crate::root::Root;
 
 /// Oldest version of Linux that this program is made for.
-const OLDEST: (u32, u32) = (5, 10);
+const MIN_LINUX_VERSION: (u32, u32) = (5, 10);
 
 /// A sentence on a kernel that is older, which ends in a command to type; `None` of later ones, and of one that does
 /// not tell its version.
@@ -16,8 +16,8 @@ fn of_release(release: &str) -> Option<String> {
     let mut numbers = release.split(|c: char| !c.is_ascii_digit());
     let mut number = || numbers.next()?.parse::<u32>().ok();
     let version = (number()?, number()?);
-    (version < OLDEST).then(|| {
-        let (major, minor) = OLDEST;
+    (version < MIN_LINUX_VERSION).then(|| {
+        let (major, minor) = MIN_LINUX_VERSION;
         format!(
             "this kernel is Linux {release}, and disksmith is made for {major}.{minor} and later: where an older one lacks \
              a call, a verb fails or leaves something out. Boot a later one, or measure with threads instead of io_uring: \

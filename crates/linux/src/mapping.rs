@@ -5,7 +5,7 @@ mod piece;
 mod raid;
 mod table;
 mod units;
-mod why;
+mod unknown;
 
 use record::{Bytes, Ranges};
 
@@ -13,7 +13,7 @@ use crate::block::{BlockDeviceKind, Device, DeviceNumber, Devices};
 use crate::root::{Root, number};
 use piece::MappedPiece;
 use units::SECTOR;
-pub use why::MappingUnknown;
+pub use unknown::MappingUnknown;
 
 /// The kinds of device-mapper targets that make up a device, such as `linear` or `cache`. Empty where that cannot
 /// be told: without root, or of a device that is not one of the device mapper.

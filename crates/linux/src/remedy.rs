@@ -21,7 +21,7 @@ pub fn as_root() -> String {
     let mut words = std::env::args_os();
     let program = words.next().unwrap_or_else(|| "disksmith".into());
     let arguments: Vec<OsString> = words.collect();
-    again(rustix::process::geteuid().is_root(), &program, &arguments)
+    rerun_command(rustix::process::geteuid().is_root(), &program, &arguments)
 }
 
 /// Command line of this process without one of its options, as a person would type it.
@@ -68,7 +68,7 @@ fn line_without(option: &str, program: &OsStr, mut arguments: Vec<OsString>) -> 
     exec::line(&typed(program), &arguments)
 }
 
-fn again(is_root: bool, program: &OsStr, arguments: &[OsString]) -> String {
+fn rerun_command(is_root: bool, program: &OsStr, arguments: &[OsString]) -> String {
     // An agent of a fleet is started by no person.
     if arguments
         .first()
@@ -138,8 +138,9 @@ mod tests {
     #[test]
     fn the_command_is_the_one_that_was_typed() {
         let words = |words: &[&str]| words.iter().map(OsString::from).collect::<Vec<_>>();
-        let at =
-            |is_root, program: &str, line: &[&str]| again(is_root, program.as_ref(), &words(line));
+        let at = |is_root, program: &str, line: &[&str]| {
+            rerun_command(is_root, program.as_ref(), &words(line))
+        };
         assert_eq!(
             at(false, "disksmith", &["bench", "/my data"]),
             "run it as root: sudo disksmith bench '/my data'"

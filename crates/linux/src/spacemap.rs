@@ -153,7 +153,7 @@ impl RawRecord {
     const OWN_FREE: u64 = 1;
 
     /// The highest key that there is.
-    const HIGHEST: RawRecord = RawRecord {
+    const MAX_KEY: RawRecord = RawRecord {
         device: u32::MAX,
         flags: u32::MAX,
         physical: u64::MAX,
@@ -223,7 +223,7 @@ fn walk(
         }
         raw.head = RawHead {
             count: BATCH as u32,
-            keys: [low, RawRecord::HIGHEST],
+            keys: [low, RawRecord::MAX_KEY],
             ..RawHead::default()
         };
         // SAFETY: the opcode is FS_IOC_GETFSMAP, whose argument is a struct fsmap_head followed by

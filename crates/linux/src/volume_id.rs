@@ -19,7 +19,7 @@ const LINK: &str = "/dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_";
 /// IDs").
 const LENGTHS: [usize; 2] = [17, 8];
 /// Volumes that an error lists.
-const LISTED: usize = 8;
+const MAX_LISTED_VOLUMES: usize = 8;
 
 /// Id of an EBS volume, such as `vol-0123456789abcdef0`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -103,11 +103,11 @@ fn listed(attached: &[(VolumeId, String)]) -> String {
     }
     let mut names: Vec<String> = attached
         .iter()
-        .take(LISTED)
+        .take(MAX_LISTED_VOLUMES)
         .map(|(id, node)| format!("{id} ({node})"))
         .collect();
-    if attached.len() > LISTED {
-        names.push(format!("{} more", attached.len() - LISTED));
+    if attached.len() > MAX_LISTED_VOLUMES {
+        names.push(format!("{} more", attached.len() - MAX_LISTED_VOLUMES));
     }
     format!("which has {}", names.join(", "))
 }

@@ -174,7 +174,7 @@ pub fn assert_narrow(name: &str, page: &str) {
 }
 
 /// Maximum size of a page in bytes, besides its data.
-const MOST_BYTES: usize = 400 * 1024;
+const MAX_PAGE_BYTES: usize = 400 * 1024;
 
 /// Checks that the page is small next to its charts' data, and that nothing but the comment in the library names a
 /// host.
@@ -182,7 +182,7 @@ pub fn assert_small(page: &str) {
     let (before, rest) = page.split_once("id=\"figures\">").unwrap();
     let (_, after) = rest.split_once("</script>").unwrap();
     let bytes = before.len() + after.len();
-    assert!(bytes <= MOST_BYTES, "{bytes} bytes beside the data");
+    assert!(bytes <= MAX_PAGE_BYTES, "{bytes} bytes beside the data");
     let own = page.replacen(crate::LIBRARY, "", 1);
     for word in ["http://", "https://", "@import", "url("] {
         assert!(!own.contains(word), "{word}");

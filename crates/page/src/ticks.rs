@@ -13,7 +13,7 @@ const LADDERS: [&[f64]; 5] = [
     ],
 ];
 /// Least number of ticks on an axis.
-const FEWEST: usize = 4;
+const MIN_TICKS: usize = 4;
 
 /// Rounds to five significant digits: more than a chart can show, and a third of the bytes.
 pub fn rounded(value: f64) -> f64 {
@@ -38,7 +38,7 @@ pub(crate) fn logarithmic(from: f64, to: f64) -> Vec<(f64, String)> {
     let mut ticks = Vec::new();
     for ladder in LADDERS {
         ticks = on(ladder);
-        if ticks.len() >= FEWEST {
+        if ticks.len() >= MIN_TICKS {
             break;
         }
     }

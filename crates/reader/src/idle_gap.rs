@@ -18,14 +18,14 @@ use linux::diskstats::DiskStats;
 const MOMENT_COUNTS: f64 = 0.02;
 /// Length of a moment as a share of the duration of a read, within these bounds.
 const MOMENT: f64 = 0.3;
-const SHORTEST: Duration = Duration::from_micros(500);
-const LONGEST: Duration = Duration::from_millis(4);
+const MIN_GAP: Duration = Duration::from_micros(500);
+const MAX_GAP: Duration = Duration::from_millis(4);
 /// Weight of one read in the usual duration of a read.
 const READ_COUNTS: f64 = 0.1;
 /// Wait after which a read starts anyway, in durations of a read, within these bounds: other programs read or write
 /// all of the time.
 const TIMEOUT: f64 = 25.0;
-const LONGEST_TIMEOUT: Duration = Duration::from_millis(250);
+const MAX_TIMEOUT: Duration = Duration::from_millis(250);
 
 /// Waits for idle gaps of one member.
 #[derive(Clone, Copy, Debug, Default)]
@@ -63,11 +63,11 @@ impl IdleGap {
         if let Some(last) = self.last {
             sleep((last + apart).saturating_duration_since(Instant::now()));
         }
-        self.come(Instant::now() + self.timeout(), &mut counters);
+        self.wait_for_gap(Instant::now() + self.timeout(), &mut counters);
         self.last = Some(Instant::now());
     }
 
-    fn come(&mut self, until: Instant, counters: &mut impl FnMut() -> Option<DiskStats>) {
+    fn wait_for_gap(&mut self, until: Instant, counters: &mut impl FnMut() -> Option<DiskStats>) {
         let Some(mut before) = counters() else { return };
         loop {
             sleep(self.moment());
@@ -75,7 +75,7 @@ impl IdleGap {
             let requests = requests(&before, &now);
             before = now;
             self.usual += MOMENT_COUNTS * (requests as f64 - self.usual);
-            if self.is_one(requests) || Instant::now() >= until {
+            if self.is_gap(requests) || Instant::now() >= until {
                 return;
             }
         }
@@ -92,16 +92,16 @@ impl IdleGap {
 
     /// True in an idle gap: no requests or, on a busy member, fewer than usual by a standard deviation, which is the
     /// square root for requests that arrive at random.
-    fn is_one(&self, requests: u64) -> bool {
+    fn is_gap(&self, requests: u64) -> bool {
         requests == 0 || requests as f64 <= self.usual - self.usual.sqrt()
     }
 
     fn moment(&self) -> Duration {
-        Duration::from_secs_f64(MOMENT * self.takes).clamp(SHORTEST, LONGEST)
+        Duration::from_secs_f64(MOMENT * self.takes).clamp(MIN_GAP, MAX_GAP)
     }
 
     fn timeout(&self) -> Duration {
-        Duration::from_secs_f64(TIMEOUT * self.takes).min(LONGEST_TIMEOUT)
+        Duration::from_secs_f64(TIMEOUT * self.takes).min(MAX_TIMEOUT)
     }
 }
 
@@ -136,7 +136,7 @@ mod tests {
         let mut polls = 0;
         // A host that hesitates is not to end it.
         let late = Instant::now() + Duration::from_secs(60);
-        idle_gap.come(late, &mut || {
+        idle_gap.wait_for_gap(late, &mut || {
             polls += 1;
             stats(polls)
         });

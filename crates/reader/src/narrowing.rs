@@ -8,7 +8,7 @@ use record::Nanos;
 /// few at a time leave the good blocks most of the disk.
 pub const PIECES_IN_FLIGHT: usize = 8;
 /// The most time to spend on finding out which parts of bad blocks can be read.
-pub const LONGEST: Nanos = Nanos(600_000_000_000);
+pub const MAX_NARROWING_TIME: Nanos = Nanos(600_000_000_000);
 
 /// Blocks that are being narrowed down.
 #[derive(Debug, Default)]
@@ -54,7 +54,7 @@ impl Narrowing {
 
     /// True if there is time for more.
     pub(super) fn has_time(&self, now: Nanos) -> bool {
-        self.spent(now) < LONGEST
+        self.spent(now) < MAX_NARROWING_TIME
     }
 
     /// Notes that more is called unreadable than may be.

@@ -8,7 +8,7 @@ use record::{Bytes, Nanos};
 /// Size of a background request beside a foreground, which may wait for the rest of one. On a volume with a cap of
 /// 3,000 IOPS and 125 MiB/s it occupies half a millisecond, and 512 KiB four. Smaller ones would take more of the IOPS
 /// than of the bytes.
-pub const BESIDE: Bytes = Bytes::kib(64);
+pub const REQUEST_SIZE_BESIDE_FOREGROUND: Bytes = Bytes::kib(64);
 
 /// The least latency of own requests counts for so many seconds.
 const COUNTS_S: f64 = 10.0;
@@ -71,10 +71,26 @@ mod tests {
     fn the_least_of_whole_requests_counts_for_ten_seconds() {
         let noted = LeastLatency::default();
         assert_eq!(noted.take(), None);
-        noted.note(Bytes(4096), BESIDE, Some(Nanos(1000)));
-        noted.note(BESIDE, BESIDE, None);
-        noted.note(BESIDE, BESIDE, Some(Nanos(3_000_000)));
-        noted.note(BESIDE, BESIDE, Some(Nanos(2_000_000)));
+        noted.note(
+            Bytes(4096),
+            REQUEST_SIZE_BESIDE_FOREGROUND,
+            Some(Nanos(1000)),
+        );
+        noted.note(
+            REQUEST_SIZE_BESIDE_FOREGROUND,
+            REQUEST_SIZE_BESIDE_FOREGROUND,
+            None,
+        );
+        noted.note(
+            REQUEST_SIZE_BESIDE_FOREGROUND,
+            REQUEST_SIZE_BESIDE_FOREGROUND,
+            Some(Nanos(3_000_000)),
+        );
+        noted.note(
+            REQUEST_SIZE_BESIDE_FOREGROUND,
+            REQUEST_SIZE_BESIDE_FOREGROUND,
+            Some(Nanos(2_000_000)),
+        );
         assert_eq!((noted.take(), noted.take()), (Some(0.002), None));
         let mut own = OwnLatency::default();
         assert_eq!(own.take(1.0, None), None);

@@ -10,7 +10,7 @@ use super::{ForegroundReport, PROBE_BYTES};
 
 /// A foreground request waits no longer than this for one of the background's: where a block is fetched from a
 /// snapshot, it takes long without occupying the volume.
-const LONGEST_REQUEST_S: f64 = 0.005;
+const MAX_REQUEST_S: f64 = 0.005;
 /// The rate without a foreground is averaged over so many seconds.
 const RECENT_S: f64 = 2.0;
 /// Age in seconds from which on a probe says nothing of the latency.
@@ -59,7 +59,7 @@ impl Pacer {
     /// Keeps these targets, or where none is given what the foreground has by itself, with some room.
     pub fn new(targets: Targets) -> Pacer {
         let mut controller = Controller::new(targets);
-        controller.request_takes(LONGEST_REQUEST_S);
+        controller.request_takes(MAX_REQUEST_S);
         Pacer {
             controller,
             detector: ForegroundDetector::default(),
@@ -98,8 +98,7 @@ impl Pacer {
             *gives += weight * (rate - *gives);
             self.controller.gives(*gives);
             let takes_s = interval.request.0 as f64 / *gives;
-            self.controller
-                .request_takes(takes_s.min(LONGEST_REQUEST_S));
+            self.controller.request_takes(takes_s.min(MAX_REQUEST_S));
         }
         self.probe_age_s += interval.seconds;
         if let Some(latency_s) = interval.latencies_s.last() {
@@ -137,14 +136,13 @@ impl Pacer {
         {
             self.controller
                 .gives_at_least(f64::from(PROBE_BYTES) / mean_s);
-            self.controller.request_takes(mean_s.min(LONGEST_REQUEST_S));
+            self.controller.request_takes(mean_s.min(MAX_REQUEST_S));
         }
         let least_s = self
             .own_latency
             .take(interval.seconds, interval.own_latency_s);
         if let Some(least_s) = least_s {
-            self.controller
-                .request_takes(least_s.min(LONGEST_REQUEST_S));
+            self.controller.request_takes(least_s.min(MAX_REQUEST_S));
             self.controller
                 .gives_about(interval.request.0 as f64 / least_s);
         }
@@ -164,7 +162,7 @@ impl Pacer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::BESIDE;
+    use crate::REQUEST_SIZE_BESIDE_FOREGROUND;
 
     /// An interval beside a foreground that is there from the start, and whose requests take so long, in seconds.
     fn beside(latency_s: &f64) -> MeasuredInterval<'_> {
@@ -176,7 +174,7 @@ mod tests {
             waiting_s: 0.0,
             background: 0.0,
             is_busy: false,
-            request: BESIDE,
+            request: REQUEST_SIZE_BESIDE_FOREGROUND,
             own_latency_s: None,
         }
     }
@@ -208,7 +206,11 @@ mod tests {
             let before = pacer.allowed();
             let works = before != Allowed::Nothing;
             let allowed = pacer.take(&MeasuredInterval {
-                background: if works { BESIDE.0 as f64 } else { 0.0 },
+                background: if works {
+                    REQUEST_SIZE_BESIDE_FOREGROUND.0 as f64
+                } else {
+                    0.0
+                },
                 own_latency_s: works.then_some(0.000_6),
                 ..beside(&0.001)
             });

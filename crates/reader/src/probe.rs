@@ -91,7 +91,7 @@ impl Prober {
     }
 
     /// Sets the mean time between two probes, in seconds; `None` for no probes.
-    pub fn want(&self, gap_s: Option<f64>) {
+    pub fn set_gap(&self, gap_s: Option<f64>) {
         let gap_us = gap_s.map_or(0, |gap_s| ((gap_s * 1e6) as u64).max(1));
         self.shared.gap_us.store(gap_us, Relaxed);
     }
@@ -189,7 +189,7 @@ mod tests {
         let prober = Prober::start(file, Bytes::mib(1)).unwrap();
         sleep(Duration::from_millis(100));
         assert_eq!(prober.take().latencies_s.len(), 0);
-        prober.want(Some(0.01));
+        prober.set_gap(Some(0.01));
         if direct.is_err() {
             return;
         }

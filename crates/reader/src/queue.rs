@@ -6,15 +6,15 @@ use std::ops::Range;
 use record::{Bytes, Ranges};
 
 /// The smallest piece of a block that is requested alone, to find out what of it can be read.
-const SMALLEST: u64 = 4096;
+const MIN_PIECE_BYTES: u64 = 4096;
 /// Number of pieces into which a request that failed is cut.
-const PIECES: u64 = 8;
+const PIECES_PER_REQUEST: u64 = 8;
 /// Largest number of pieces requested. A device that answers nothing would otherwise have each page requested,
 /// and some take half a minute for each.
-const MOST_PIECES: u32 = 16_384;
+const MAX_PIECES: u32 = 16_384;
 
 /// Number of the next pieces among which one is searched for that touches none in flight.
-const NEAR: usize = 64;
+const SEARCHED_PIECES: usize = 64;
 
 /// The requests that some sets of ranges consist of, set after set. Each has a mark.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ impl<S: Copy> Queue<S> {
             block: block.0.max(1),
             sets: listed(sets),
             pieces: VecDeque::new(),
-            pieces_left: MOST_PIECES,
+            pieces_left: MAX_PIECES,
         }
     }
 
@@ -60,7 +60,7 @@ impl<S: Copy> Queue<S> {
             let meets = |other: &Range<u64>| piece.start <= other.end && other.start <= piece.end;
             in_flight.iter().any(meets)
         };
-        let mut near = self.pieces.iter().take(NEAR);
+        let mut near = self.pieces.iter().take(SEARCHED_PIECES);
         let at = near.position(|piece| !touches(piece))?;
         self.pieces.remove(at)
     }
@@ -91,10 +91,12 @@ impl<S: Copy> Queue<S> {
     /// where that was done very often.
     pub(crate) fn narrow(&mut self, failed: &Range<u64>) -> bool {
         let length = failed.end - failed.start;
-        if length <= SMALLEST || self.pieces_left == 0 {
+        if length <= MIN_PIECE_BYTES || self.pieces_left == 0 {
             return false;
         }
-        let piece = (length / PIECES).next_multiple_of(SMALLEST).max(SMALLEST);
+        let piece = (length / PIECES_PER_REQUEST)
+            .next_multiple_of(MIN_PIECE_BYTES)
+            .max(MIN_PIECE_BYTES);
         let whole = Ranges::from(0..length);
         let parts: Vec<Range<u64>> = whole.blocks(Bytes(piece)).collect();
         // The pieces of a piece before its neighbours: when it has been enough, what was begun is
@@ -173,7 +175,7 @@ mod tests {
         assert!(queue.narrow(&failed));
         let mut length = 0;
         let mut smallest = failed.clone();
-        for _ in 0..PIECES {
+        for _ in 0..PIECES_PER_REQUEST {
             smallest = queue.next_piece(&[]).unwrap();
             length += smallest.end - smallest.start;
         }
@@ -196,7 +198,7 @@ mod tests {
         while let Some(piece) = queue.next_piece(&flying) {
             flying.push(piece);
         }
-        let step = BLOCK.0 / PIECES;
+        let step = BLOCK.0 / PIECES_PER_REQUEST;
         let starts: Vec<u64> = flying
             .iter()
             .map(|piece| (piece.start - failed.start) / step)
@@ -212,7 +214,7 @@ mod tests {
     fn not_every_page_is_requested_of_a_device_that_answers_nothing() {
         let mut queue = queue();
         let narrowed = (0..10_000).filter(|_| queue.narrow(&block(0))).count();
-        assert_eq!(narrowed as u64, u64::from(MOST_PIECES) / PIECES);
+        assert_eq!(narrowed as u64, u64::from(MAX_PIECES) / PIECES_PER_REQUEST);
     }
 
     #[test]

@@ -11,21 +11,21 @@ use record::Nanos;
 /// Time between two probes.
 const PROBE_EVERY: Nanos = Nanos(100_000_000);
 /// A queue in which a page waits longer is too long, in seconds.
-const LONG_S: f64 = 0.05;
+const MAX_WAIT_S: f64 = 0.05;
 /// Wait of a page, in seconds, below which the queue has room.
 const ROOM_S: f64 = 0.02;
 /// Number of probes in a row that must agree: everything stands still now and then.
-const IN_A_ROW: usize = 3;
+const AGREEING_PROBES: usize = 3;
 /// Requests in flight at the start.
-const FIRST: f64 = 4.0;
+const INITIAL_BOUND: f64 = 4.0;
 /// The most requests in flight on a volume.
-const MOST: f64 = 1024.0;
+const MAX_IN_FLIGHT: f64 = 1024.0;
 /// The growth with each probe that finds room: before the bound was passed for the first time, and later.
-const FIRST_GROWTH: f64 = 2.0;
-/// See [`FIRST_GROWTH`].
-const GROWTH: f64 = 1.25;
+const INITIAL_GROWTH: f64 = 2.0;
+/// See [`INITIAL_GROWTH`].
+const LATER_GROWTH: f64 = 1.25;
 /// Share of the bound that a cut leaves, at least: that all stood still for once must not cost much.
-const CUT: f64 = 0.5;
+const MIN_CUT_SHARE: f64 = 0.5;
 
 /// Bound on the requests in flight.
 #[derive(Clone, Debug)]
@@ -50,7 +50,7 @@ impl QueueBound {
     /// A bound of a few requests, as it is at the start.
     pub fn new() -> QueueBound {
         QueueBound {
-            most: FIRST,
+            most: INITIAL_BOUND,
             has_cut: false,
             latencies_s: Vec::new(),
             next_probe: Nanos(0),
@@ -77,12 +77,12 @@ impl QueueBound {
         if now - latency < self.deaf_until {
             return;
         }
-        if self.latencies_s.len() == IN_A_ROW {
+        if self.latencies_s.len() == AGREEING_PROBES {
             self.latencies_s.remove(0);
         }
         self.latencies_s.push(latency.as_secs_f64());
         // A bound that was never passed may be passed by far, and then one probe takes long enough.
-        let enough = if self.has_cut { IN_A_ROW } else { 1 };
+        let enough = if self.has_cut { AGREEING_PROBES } else { 1 };
         let shortest = self
             .latencies_s
             .iter()
@@ -90,16 +90,20 @@ impl QueueBound {
             .fold(f64::INFINITY, f64::min);
         let longest = self.latencies_s.iter().copied().fold(0.0, f64::max);
         let in_flight = in_flight as f64;
-        if self.latencies_s.len() >= enough && shortest > LONG_S {
+        if self.latencies_s.len() >= enough && shortest > MAX_WAIT_S {
             let used = self.most.min(in_flight.max(1.0));
-            self.most = (used * CUT.max(LONG_S / shortest)).max(1.0);
+            self.most = (used * MIN_CUT_SHARE.max(MAX_WAIT_S / shortest)).max(1.0);
             self.has_cut = true;
             self.latencies_s.clear();
             // What was in flight until now is still before the next ones.
             self.deaf_until = now + latency;
         } else if longest < ROOM_S && 2.0 * in_flight >= self.most.floor() {
-            let factor = if self.has_cut { GROWTH } else { FIRST_GROWTH };
-            self.most = (self.most * factor).min(MOST);
+            let factor = if self.has_cut {
+                LATER_GROWTH
+            } else {
+                INITIAL_GROWTH
+            };
+            self.most = (self.most * factor).min(MAX_IN_FLIGHT);
         }
     }
 }
@@ -137,7 +141,7 @@ mod tests {
         // Blocks of 512 KiB, at 10, 25, 40 and 125 MiB/s.
         for one_s in [0.05, 0.02, 0.0125, 0.004] {
             let (in_flight, longest) = settled(one_s, 1.0, 128, |_| 0.0);
-            assert!(longest < 2.0 * LONG_S, "{one_s}: {longest}");
+            assert!(longest < 2.0 * MAX_WAIT_S, "{one_s}: {longest}");
             assert!(
                 in_flight >= 1 && in_flight as f64 * one_s >= ROOM_S,
                 "{one_s}: {in_flight}"
@@ -146,7 +150,7 @@ mod tests {
         // What a volume needs in flight for its cap it has: cold blocks of 200 ms at 125 MiB/s.
         let (in_flight, longest) = settled(0.004, 50.0, 128, |_| 0.0);
         assert!(
-            in_flight >= 54 && longest < 2.0 * LONG_S,
+            in_flight >= 54 && longest < 2.0 * MAX_WAIT_S,
             "{in_flight} {longest}"
         );
         // And what is wanted for a reason of its own is no business of the bound.

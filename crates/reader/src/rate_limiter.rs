@@ -4,7 +4,7 @@ use record::{Bytes, Nanos};
 
 /// The most time to make up for after a delay, and no more than one request: many at once would delay a foreground by
 /// all of them.
-const MADE_UP: Nanos = Nanos(50_000_000);
+const MAX_CATCH_UP: Nanos = Nanos(50_000_000);
 
 /// Spaces requests at a rate that may change from one to the next. Time is what the caller says it is.
 #[derive(Clone, Copy, Debug, Default)]
@@ -24,7 +24,7 @@ impl RateLimiter {
 
     /// Notes a request of so many bytes that is issued, beside a foreground.
     pub fn issued(&mut self, now: Nanos, bytes: Bytes, bytes_per_s: Option<f64>) {
-        let made_up = MADE_UP.min(takes(bytes, bytes_per_s));
+        let made_up = MAX_CATCH_UP.min(takes(bytes, bytes_per_s));
         self.issued_making_up(now, bytes, bytes_per_s, made_up);
     }
 

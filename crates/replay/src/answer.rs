@@ -5,7 +5,7 @@ use serde::Serialize;
 use study::replay::percentile;
 use trace::Class;
 
-use crate::tally::LATE;
+use crate::tally::LATE_NANOS;
 
 /// Result of a replay: what was replayed, and its figures beside the recorded ones.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -243,7 +243,7 @@ impl Counts {
     }
 }
 
-/// I/Os that were issued more than [`LATE`] after they were due.
+/// I/Os that were issued more than [`LATE_NANOS`] after they were due.
 pub(crate) fn late(replay: &Replay) -> u64 {
-    replay.lateness.count() - replay.lateness.count_at_most(LATE)
+    replay.lateness.count() - replay.lateness.count_at_most(LATE_NANOS)
 }

@@ -29,11 +29,11 @@ pub(crate) fn is_small_read(class: Class) -> bool {
 }
 
 /// Append streams that are followed on a device.
-const STREAMS: usize = 8;
+const MAX_STREAMS: usize = 8;
 /// The most by which a write may begin before the end of the one that it goes on from: a log's block.
-const REWRITTEN: u64 = 16 << 10;
+const MAX_REWRITTEN_BYTES: u64 = 16 << 10;
 /// The largest write of a log: its buffer is flushed in pieces.
-const LARGEST_LOG_WRITE: u64 = 1 << 20;
+const MAX_LOG_WRITE_BYTES: u64 = 1 << 20;
 
 /// Place at which writes of a device go on.
 #[derive(Clone, Copy, Debug, Default)]
@@ -73,7 +73,7 @@ impl Classifier {
                     return Class::DurableWrite;
                 }
                 let is_log = file.map_or(goes_on, is_log_file);
-                match is_log && io.length.0 <= LARGEST_LOG_WRITE {
+                match is_log && io.length.0 <= MAX_LOG_WRITE_BYTES {
                     true if cache == Some(WriteCache::Through) => Class::DurableWrite,
                     true => Class::LogWrite,
                     false => Class::of(io),
@@ -87,12 +87,12 @@ impl Classifier {
         let streams = self.streams.entry(io.device).or_default();
         let (start, end) = (io.offset.0, io.offset.0.saturating_add(io.length.0));
         let found = streams.iter().position(|stream| {
-            start <= stream.end && start + REWRITTEN > stream.end && end >= stream.end
+            start <= stream.end && start + MAX_REWRITTEN_BYTES > stream.end && end >= stream.end
         });
         let mut stream = match found {
             Some(index) => streams.remove(index),
             None => {
-                streams.truncate(STREAMS - 1);
+                streams.truncate(MAX_STREAMS - 1);
                 Stream::default()
             }
         };

@@ -11,11 +11,11 @@ use crate::answer::late;
 /// Name of the phase that a replay is.
 const PHASE: &str = "replay";
 /// Share of I/Os issued late from which figures may mislead.
-const SOME_LATE: f64 = 0.01;
+const WARN_LATE_SHARE: f64 = 0.01;
 /// Share from which the schedule was not kept.
-const MOSTLY_LATE: f64 = 0.25;
+const INVALID_LATE_SHARE: f64 = 0.25;
 /// Share of I/Os beyond the target's end from which a replay is doubtful, and invalid.
-const CLIPPED: (f64, f64) = (0.001, 0.1);
+const CLIPPED_SHARES: (f64, f64) = (0.001, 0.1);
 
 /// Reasons to doubt a replay.
 pub fn findings(replay: &Replay) -> Vec<Finding> {
@@ -56,7 +56,7 @@ fn lateness(replay: &Replay) -> Option<Finding> {
         return None;
     }
     let share = late(replay) as f64 / replay.lateness.count() as f64;
-    if share < SOME_LATE {
+    if share < WARN_LATE_SHARE {
         return None;
     }
     let counts = &replay.counts;
@@ -79,7 +79,7 @@ fn lateness(replay: &Replay) -> Option<Finding> {
         "This host did not issue them in time: its processors were busy.".to_owned()
     };
     let is_of_the_target = most_were(counts.full + counts.blocked);
-    let severity = match share >= MOSTLY_LATE && !is_of_the_target {
+    let severity = match share >= INVALID_LATE_SHARE && !is_of_the_target {
         true => Severity::Invalid,
         false => Severity::Warn,
     };
@@ -128,7 +128,7 @@ fn clipped(replay: &Replay) -> Option<Finding> {
     (counts.clipped > 0).then(|| {
         finding(
             FindingCode::Clipped,
-            by_share(share, CLIPPED),
+            by_share(share, CLIPPED_SHARES),
             format!(
                 "{} of {} I/Os lie beyond the end of the target and were left out ({}). {advice}",
                 number(counts.clipped as f64),

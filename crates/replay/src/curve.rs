@@ -3,9 +3,9 @@
 use record::LoadSlice;
 
 /// Most slices; when there are more, pairs are joined.
-const MOST: usize = 1024;
+const MAX_SLICES: usize = 1024;
 /// Width of a slice at first, in nanoseconds.
-const FIRST: u64 = 20_000_000;
+const FIRST_SLICE_NANOS: u64 = 20_000_000;
 
 /// Sums of a slice; what is in flight is in nanoseconds of I/Os.
 #[derive(Clone, Copy, Debug, Default)]
@@ -39,14 +39,14 @@ pub(crate) struct Curve {
 impl Curve {
     pub(crate) fn new() -> Curve {
         Curve {
-            width: FIRST,
+            width: FIRST_SLICE_NANOS,
             slices: Vec::new(),
         }
     }
 
     /// The slice of a time since the start, in nanoseconds.
     pub(crate) fn at(&mut self, time: u64) -> &mut Sums {
-        while time / self.width >= MOST as u64 {
+        while time / self.width >= MAX_SLICES as u64 {
             self.join();
         }
         let index = (time / self.width) as usize;
@@ -115,7 +115,7 @@ mod tests {
             });
         }
         let (seconds, slices) = curve.finish();
-        assert!(slices.len() <= MOST && seconds * slices.len() as f64 >= 3600.0);
+        assert!(slices.len() <= MAX_SLICES && seconds * slices.len() as f64 >= 3600.0);
         assert_eq!(slices.iter().map(|slice| slice.due).sum::<u64>(), 3600);
         let busy: f64 = slices
             .iter()

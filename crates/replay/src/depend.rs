@@ -1,13 +1,13 @@
 //! Inference of what an I/O waited for, from times and threads, after the rules of hfplayer (Haghdoost, He, Fredin and
 //! Du, "On the Accuracy and Scalability of Intensive I/O Workload Replay", FAST 2017).
 //!
-//! An I/O may have been issued because others of its thread had completed: all those that completed at least [`LEAST`]
-//! before it came. These are the first so many of the thread in the order of completion, so that they need no list for
-//! each I/O: one that comes later waits for the same ones, and for those that completed since. Where a commit
-//! of another thread (a flush, or a write with FUA) completed after all of these, it waits for that too, since a
-//! database makes the commits of many threads durable by one flush.
-//! One that came long after the last completion was started by a clock; it comes as long after that completion again,
-//! since a load that a slower disk has put back has put back its clock as well.
+//! An I/O may have been issued because others of its thread had completed: all those that completed at least
+//! [`MIN_CAUSAL_NANOS`] before it came. These are the first so many of the thread in the order of completion, so that
+//! they need no list for each I/O: one that comes later waits for the same ones, and for those that completed since.
+//! Where a commit of another thread (a flush, or a write with FUA) completed after all of these, it waits for that too,
+//! since a database makes the commits of many threads durable by one flush. One that came long after the last
+//! completion was started by a clock; it comes as long after that completion again, since a load that a slower disk has
+//! put back has put back its clock as well.
 //!
 //! In a trace without threads all I/Os are of one.
 
@@ -15,16 +15,16 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// An I/O that comes sooner after a completion was not caused by it: a process needs longer to be woken and to ask.
-pub(crate) const LEAST: u64 = 2_000;
+pub(crate) const MIN_CAUSAL_NANOS: u64 = 2_000;
 /// Threads that are kept apart. Others share, and then wait for each other.
-pub(crate) const THREADS: usize = 256;
+pub(crate) const MAX_THREADS: usize = 256;
 /// A completion that so many I/Os came after is forgotten.
-pub(crate) const FORGOTTEN: u64 = 1 << 15;
+pub(crate) const MAX_LATER_IOS: u64 = 1 << 15;
 
 /// I/Os that an I/O waited for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct IoDependencies {
-    /// Number of the I/O's thread, below [`THREADS`].
+    /// Number of the I/O's thread, below [`MAX_THREADS`].
     pub(crate) thread: usize,
     /// Numbers of the I/Os of its thread that had completed before it came, less those of the thread's I/Os before it,
     /// in the order of completion.
@@ -50,7 +50,7 @@ pub(crate) struct Arrival {
 impl Arrival {
     /// True if the completion of I/O `number` is not forgotten yet.
     fn is_soon_after(&self, number: u64) -> bool {
-        self.number - number < FORGOTTEN
+        self.number - number < MAX_LATER_IOS
     }
 }
 
@@ -85,7 +85,7 @@ impl Default for Inference {
     fn default() -> Inference {
         Inference {
             in_flight: BinaryHeap::new(),
-            threads: vec![Thread::default(); THREADS],
+            threads: vec![Thread::default(); MAX_THREADS],
             last_commit: None,
             last: None,
         }
@@ -96,7 +96,7 @@ impl Inference {
     /// I/Os that an I/O waited for.
     pub(crate) fn waits(&mut self, arrival: Arrival) -> IoDependencies {
         self.pass(arrival);
-        let number = arrival.thread.map_or(0, |thread| thread as usize) % THREADS;
+        let number = arrival.thread.map_or(0, |thread| thread as usize) % MAX_THREADS;
         let thread = &mut self.threads[number];
         let recent =
             |done: Option<Completion>| done.filter(|done| arrival.is_soon_after(done.number));
@@ -129,7 +129,7 @@ impl Inference {
     /// Takes note of what completed in time for an arrival.
     fn pass(&mut self, arrival: Arrival) {
         while let Some(Reverse(done)) = self.in_flight.peek().copied()
-            && done.at.saturating_add(LEAST) <= arrival.at
+            && done.at.saturating_add(MIN_CAUSAL_NANOS) <= arrival.at
         {
             self.in_flight.pop();
             if !arrival.is_soon_after(done.number) {
@@ -221,17 +221,17 @@ mod tests {
             })
         };
         // A commit of thread 1 and a read of thread 2 end after many others of thread 2.
-        let end = FORGOTTEN * 10 * US;
+        let end = MAX_LATER_IOS * 10 * US;
         of(0, 1, 0, end + 2 * US, true);
         of(1, 2, 0, end + 2 * US, false);
-        for number in 2..=FORGOTTEN {
+        for number in 2..=MAX_LATER_IOS {
             of(number, 2, number * 10 * US, (number * 10 + 1) * US, false);
         }
-        let after = of(FORGOTTEN + 1, 2, end + 10 * US, end + 11 * US, false);
-        assert_eq!(after.completed, [FORGOTTEN]);
+        let after = of(MAX_LATER_IOS + 1, 2, end + 10 * US, end + 11 * US, false);
+        assert_eq!(after.completed, [MAX_LATER_IOS]);
         assert_eq!((after.other, after.think), (None, Some(9 * US)));
-        let begins = of(FORGOTTEN + 2, 3, end + 20 * US, end + 21 * US, false);
-        assert_eq!(begins.other, Some(FORGOTTEN + 1));
+        let begins = of(MAX_LATER_IOS + 2, 3, end + 20 * US, end + 21 * US, false);
+        assert_eq!(begins.other, Some(MAX_LATER_IOS + 1));
     }
 
     #[test]
@@ -288,7 +288,7 @@ mod tests {
                 completed.extend(&waits.completed);
                 let mut found = completed.clone();
                 found.sort_unstable();
-                let in_time = |one: &u64| ios[*one as usize].1 + LEAST <= arrival;
+                let in_time = |one: &u64| ios[*one as usize].1 + MIN_CAUSAL_NANOS <= arrival;
                 let expected: Vec<u64> = (0..number as u64).filter(in_time).collect();
                 prop_assert_eq!(found, expected);
                 let last = completed.iter().map(|one| ios[*one as usize].1).max();

@@ -3,16 +3,16 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 
-use crate::depend::{FORGOTTEN, THREADS};
+use crate::depend::{MAX_LATER_IOS, MAX_THREADS};
 use crate::second_pass::Item;
 
 /// I/Os that are examined ahead of the oldest that is not complete.
-const AHEAD: usize = 8192;
+const MAX_LOOKAHEAD: usize = 8192;
 /// Completions whose times are remembered until they are waited for.
-const REMEMBERED: usize = 1 << 16;
+const MAX_COMPLETIONS: usize = 1 << 16;
 
 // An I/O of the window waits for no other whose time a later one has taken the place of.
-const _: () = assert!(FORGOTTEN as usize + AHEAD <= REMEMBERED);
+const _: () = assert!(MAX_LATER_IOS as usize + MAX_LOOKAHEAD <= MAX_COMPLETIONS);
 
 /// State of an I/O in the window.
 #[derive(Debug)]
@@ -66,16 +66,16 @@ impl Graph {
             states: VecDeque::new(),
             first: 0,
             due: BinaryHeap::new(),
-            threads: (0..THREADS).map(|_| Thread::default()).collect(),
+            threads: (0..MAX_THREADS).map(|_| Thread::default()).collect(),
             held: BTreeSet::new(),
-            completed: vec![0; REMEMBERED],
+            completed: vec![0; MAX_COMPLETIONS],
             speed,
         }
     }
 
     /// True if there is room for one more.
     pub(crate) fn has_room(&self) -> bool {
-        self.states.len() < AHEAD
+        self.states.len() < MAX_LOOKAHEAD
     }
 
     /// True if nothing waits, is due or is in flight.
@@ -127,7 +127,7 @@ impl Graph {
 
     /// Notes that I/O `number` completed then.
     pub(crate) fn complete(&mut self, number: u64, at: u64) {
-        self.completed[number as usize % REMEMBERED] = at;
+        self.completed[number as usize % MAX_COMPLETIONS] = at;
         let state = self.states.get_mut((number - self.first) as usize);
         let Some(state) = state else {
             return;
@@ -156,7 +156,7 @@ impl Graph {
     }
 
     fn completion(&self, number: u64) -> u64 {
-        self.completed[number as usize % REMEMBERED]
+        self.completed[number as usize % MAX_COMPLETIONS]
     }
 
     /// Passes what is complete of a thread's recorded order, and makes due what waited for it.
@@ -201,7 +201,7 @@ mod tests {
     use trace::Class;
 
     use super::*;
-    use crate::depend::{Arrival, Inference, LEAST};
+    use crate::depend::{Arrival, Inference, MIN_CAUSAL_NANOS};
 
     const US: u64 = 1000;
     const START: u64 = 5000 * US;
@@ -215,7 +215,8 @@ mod tests {
 
     /// Times are in microseconds. Of the threads two share a place, and no thread is the first.
     fn any_trace() -> impl Strategy<Value = Vec<Recorded>> {
-        let thread = prop::sample::select(vec![None, Some(1), Some(2), Some(2 + THREADS as u32)]);
+        let thread =
+            prop::sample::select(vec![None, Some(1), Some(2), Some(2 + MAX_THREADS as u32)]);
         let io = (0_u64..50, 1_u64..200, thread, any::<bool>(), 0_u64..400);
         prop::collection::vec(io, 1..200).prop_map(|ios| {
             let mut at = 0;
@@ -255,12 +256,14 @@ mod tests {
 
     /// I/Os of its thread that an I/O waits for, by the definition.
     fn parents(trace: &[Recorded], of: &Arrival) -> impl Iterator<Item = u64> {
-        let place = |arrival: &Arrival| arrival.thread.unwrap_or(0) as usize % THREADS;
+        let place = |arrival: &Arrival| arrival.thread.unwrap_or(0) as usize % MAX_THREADS;
         let before = trace.iter().map(|one| one.arrival);
         let parents = before.filter(move |one| {
             one.number < of.number
                 && place(one) == place(of)
-                && one.completed.is_some_and(|done| done + LEAST <= of.at)
+                && one
+                    .completed
+                    .is_some_and(|done| done + MIN_CAUSAL_NANOS <= of.at)
         });
         parents.map(|one| one.number)
     }

@@ -3,9 +3,9 @@
 use record::{OffsetMap, ReplayCounts};
 
 /// Unit of the map of touched parts, as a power of two, while the device is small.
-const SMALLEST_UNIT: u32 = 16;
+const MIN_UNIT_BITS: u32 = 16;
 /// Most bits of the map of a device: 16 MiB of memory.
-const MOST_BITS: u64 = 1 << 27;
+const MAX_MAP_BITS: u64 = 1 << 27;
 /// Sizes are rounded to this before offsets wrap, so that pages keep their alignment.
 const WRAP_UNIT: u64 = 1 << 20;
 
@@ -19,7 +19,7 @@ pub(crate) struct TouchedUnits {
 impl Default for TouchedUnits {
     fn default() -> TouchedUnits {
         TouchedUnits {
-            shift: SMALLEST_UNIT,
+            shift: MIN_UNIT_BITS,
             words: Vec::new(),
         }
     }
@@ -28,7 +28,7 @@ impl Default for TouchedUnits {
 impl TouchedUnits {
     /// Adds the bytes from `start` to `end`, of which there is at least one.
     pub(crate) fn add(&mut self, start: u64, end: u64) {
-        while (end - 1) >> self.shift >= MOST_BITS {
+        while (end - 1) >> self.shift >= MAX_MAP_BITS {
             self.coarsen();
         }
         let (first, last) = (start >> self.shift, (end - 1) >> self.shift);
@@ -311,7 +311,7 @@ mod tests {
         let mut touched = TouchedUnits::default();
         touched.add(0, 1);
         touched.add(200 << 40, (200 << 40) + 4096);
-        assert!(touched.words.len() as u64 * 64 <= MOST_BITS);
+        assert!(touched.words.len() as u64 * 64 <= MAX_MAP_BITS);
         let compact = touched.compact();
         assert_eq!(compact.offset(0), 0);
         assert_eq!(compact.offset(200 << 40), 1 << touched.shift);

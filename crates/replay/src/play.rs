@@ -16,13 +16,13 @@ use trace::ReadError;
 
 use crate::map::Placer;
 use crate::schedule::Schedule;
-use crate::second_pass::{self, BATCHES, Sorting};
+use crate::second_pass::{self, MAX_BATCHES, SortSettings};
 use crate::source::Opener;
 use crate::survey::Survey;
 use crate::tally::Tally;
 
 /// The longest read or write that is made; a longer one is cut.
-const LONGEST: u64 = 16 << 20;
+const MAX_IO_BYTES: u64 = 16 << 20;
 /// Shortest width of a window.
 const WINDOW: u64 = 1_000_000_000;
 /// Windows of a replay that takes as long as its trace.
@@ -87,7 +87,7 @@ pub fn play(
         .unwrap_or(512);
     let longest = survey
         .longest
-        .clamp(4096, LONGEST)
+        .clamp(4096, MAX_IO_BYTES)
         .next_multiple_of(alignment)
         + alignment;
     let sorting = &sorting(survey, disks, settings, longest);
@@ -110,7 +110,7 @@ pub fn play(
         false => survey.trace.ios,
     };
     let tally = Tally::new(ios, settings.speed, width, observer);
-    let (to, from) = sync_channel(BATCHES);
+    let (to, from) = sync_channel(MAX_BATCHES);
     let discards = settings.discards && survey.discards > 0;
     let mut schedule = Schedule::new(
         from,
@@ -195,7 +195,12 @@ fn phase(
 }
 
 /// Settings by which the reading thread sorts the I/Os.
-fn sorting(survey: &Survey, disks: &[Disk<'_>], settings: ReplaySettings, longest: u64) -> Sorting {
+fn sorting(
+    survey: &Survey,
+    disks: &[Disk<'_>],
+    settings: ReplaySettings,
+    longest: u64,
+) -> SortSettings {
     let most = survey
         .devices
         .iter()
@@ -212,7 +217,7 @@ fn sorting(survey: &Survey, disks: &[Disk<'_>], settings: ReplaySettings, longes
         );
         devices[usize::from(device.index.0)] = Some((file as u16, placer));
     }
-    Sorting {
+    SortSettings {
         devices,
         reads_only: settings.reads_only,
         discards: settings.discards,

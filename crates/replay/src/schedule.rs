@@ -9,12 +9,12 @@ use record::{Nanos, Pace, ReplaySettings};
 use crate::graph::Graph;
 use crate::second_pass::Item;
 use crate::stall::Stalls;
-use crate::tally::{Delay, LATE, Tally};
+use crate::tally::{Delay, LATE_NANOS, Tally};
 
 /// Time between the start and the first I/O, in which the queue fills.
-const LEAD: u64 = 2_000_000;
+const LEAD_NANOS: u64 = 2_000_000;
 /// Pause after which the queue is examined again, where the trace is not read fast enough.
-const STARVED: u64 = 50_000;
+const STARVED_PAUSE_NANOS: u64 = 50_000;
 /// Interval at which an interrupt is polled, while the first batch is waited for.
 const START_POLL: Duration = Duration::from_millis(10);
 
@@ -186,7 +186,9 @@ impl<'a> Schedule<'a> {
             // What was not read yet may be due earlier.
             due if starved => {
                 self.queue.starved += 1;
-                Next::Wait(Nanos(due.unwrap_or(u64::MAX).min(now + STARVED)))
+                Next::Wait(Nanos(
+                    due.unwrap_or(u64::MAX).min(now + STARVED_PAUSE_NANOS),
+                ))
             }
             Some(due) => Next::Wait(Nanos(due)),
             None if graph.is_empty() && self.queue.is_over => Next::End,
@@ -197,7 +199,7 @@ impl<'a> Schedule<'a> {
 
     fn starve(&mut self, now: u64) -> Next {
         self.queue.starved += 1;
-        Next::Wait(Nanos(now + STARVED))
+        Next::Wait(Nanos(now + STARVED_PAUSE_NANOS))
     }
 
     fn issue(&mut self, item: Item, due: u64, now: u64) -> Next {
@@ -247,12 +249,12 @@ impl RequestSource for Schedule<'_> {
         }
         let lead = match self.rule {
             Rule::Asap => 0,
-            Rule::Recorded | Rule::Dependencies(_) => LEAD,
+            Rule::Recorded | Rule::Dependencies(_) => LEAD_NANOS,
         };
         let start = *self.start.get_or_insert(now.0 + lead);
         self.tally.begin(start);
         let held = now.0.saturating_sub(self.expected);
-        if held > LATE && self.delay.is_none() && self.stalls.is_of_the_kernel(held) {
+        if held > LATE_NANOS && self.delay.is_none() && self.stalls.is_of_the_kernel(held) {
             self.delay = Some(Delay::Blocked);
         }
         self.tally.close_windows(now.0, self.in_flight());

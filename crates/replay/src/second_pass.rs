@@ -18,9 +18,9 @@ use crate::source::arrival;
 /// I/Os that are handed over at once.
 pub(crate) const BATCH: usize = 1024;
 /// Batches that may wait.
-pub(crate) const BATCHES: usize = 64;
+pub(crate) const MAX_BATCHES: usize = 64;
 /// I/Os that are held back to be sorted by arrival: a trace has them in the order of issue.
-const HELD: usize = 4096;
+const REORDER_IOS: usize = 4096;
 
 /// An I/O to be replayed.
 #[derive(Clone, Debug)]
@@ -45,7 +45,7 @@ pub(crate) struct Item {
 }
 
 /// Settings by which the thread sorts the I/Os.
-pub(crate) struct Sorting {
+pub(crate) struct SortSettings {
     /// File and map of offsets of each device of the trace; `None` for a device that is left out.
     pub devices: Vec<Option<(u16, Placer)>>,
     pub reads_only: bool,
@@ -66,7 +66,7 @@ pub(crate) struct ReadingEnd {
 /// Reads the trace and hands over its I/Os, until its end, an error, or the end of the receiver.
 pub(crate) fn run(
     mut reader: Box<dyn TraceReader>,
-    sorting: &Sorting,
+    sorting: &SortSettings,
     to: &SyncSender<Vec<Item>>,
     over: &AtomicBool,
 ) -> ReadingEnd {
@@ -80,7 +80,7 @@ pub(crate) fn run(
         batch: Vec::with_capacity(BATCH),
         end: ReadingEnd::default(),
     };
-    let mut held: BinaryHeap<Reverse<HeldIo>> = BinaryHeap::with_capacity(HELD + 1);
+    let mut held: BinaryHeap<Reverse<HeldIo>> = BinaryHeap::with_capacity(REORDER_IOS + 1);
     let mut order = 0_u64;
     while let Some(io) = reader.next() {
         let io = match io {
@@ -93,7 +93,7 @@ pub(crate) fn run(
         order += 1;
         let came = arrival(&io);
         held.push(Reverse(HeldIo { came, order, io }));
-        if held.len() > HELD
+        if held.len() > REORDER_IOS
             && let Some(Reverse(first)) = held.pop()
             && !batcher.take(&first, reader.as_ref(), to)
         {
@@ -143,7 +143,7 @@ impl Ord for HeldIo {
 }
 
 struct Batcher<'a> {
-    sorting: &'a Sorting,
+    sorting: &'a SortSettings,
     classes: Classifier,
     inference: Inference,
     /// Completion of all I/Os so far.

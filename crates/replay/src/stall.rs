@@ -4,7 +4,7 @@ use std::fs;
 
 /// The kernel's account of the calling thread: time on a processor, time in which it waited for one, and stretches
 /// (Documentation/scheduler/sched-stats.rst).
-const ACCOUNT: &str = "/proc/thread-self/schedstat";
+const SCHEDSTAT: &str = "/proc/thread-self/schedstat";
 
 /// Stalls of the calling thread.
 #[derive(Debug, Default)]
@@ -17,7 +17,7 @@ impl Stalls {
     /// True if a stall of so many nanoseconds was spent in the kernel, and not in waiting for a processor. Where the
     /// kernel keeps no account, it is not known, and the host is blamed.
     pub(crate) fn is_of_the_kernel(&mut self, stall: u64) -> bool {
-        let account = fs::read_to_string(ACCOUNT).ok();
+        let account = fs::read_to_string(SCHEDSTAT).ok();
         let Some(waited) = account.as_deref().and_then(waited) else {
             return false;
         };

@@ -12,13 +12,13 @@ use crate::curve::Curve;
 use crate::second_pass::Item;
 
 /// Parts of the replay from which intervals of percentiles are taken.
-pub(crate) const PARTS: usize = 30;
+pub(crate) const PERCENTILE_PARTS: usize = 30;
 /// Slices of a window.
 const SLICES: usize = 10;
 /// Windows at most; an even number.
-const MOST_WINDOWS: usize = 1200;
+const MAX_WINDOWS: usize = 1200;
 /// Delays above this many nanoseconds are late.
-pub(crate) const LATE: u64 = 1_000_000;
+pub(crate) const LATE_NANOS: u64 = 1_000_000;
 
 /// Cause of a delay that lies neither with the trace's reader nor with the host's processors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,7 +82,7 @@ impl<'a> Tally<'a> {
             observer,
             start: None,
             speed,
-            per_part: ios.div_ceil(PARTS as u64).max(1),
+            per_part: ios.div_ceil(PERCENTILE_PARTS as u64).max(1),
             classes: (0..Class::COUNT).map(|_| None).collect(),
             lateness: Histogram::new(),
             issued: 0,
@@ -117,7 +117,7 @@ impl<'a> Tally<'a> {
     pub(crate) fn issued(&mut self, item: &Item, due: u64, now: u64, delay: Option<Delay>) {
         self.issued += 1;
         let late = now.saturating_sub(due);
-        if late > LATE {
+        if late > LATE_NANOS {
             self.full += u64::from(delay == Some(Delay::Full));
             self.blocked += u64::from(delay == Some(Delay::Blocked));
         }
@@ -145,7 +145,7 @@ impl<'a> Tally<'a> {
         // From when it was due: a delay of ours is not hidden.
         let latency = at.saturating_sub(due);
         let bytes = done.moved().0;
-        let part = ((item.number / self.per_part) as usize).min(PARTS - 1);
+        let part = ((item.number / self.per_part) as usize).min(PERCENTILE_PARTS - 1);
         let place = &mut self.classes[item.class.place()];
         let (_, class) = place.get_or_insert_with(|| (item.class, ByClass::new()));
         class.ios += 1;
@@ -217,7 +217,7 @@ impl<'a> Tally<'a> {
         self.busy_before = now;
         self.observer.window(&mut window);
         self.windows.push(window);
-        if self.windows.len() >= MOST_WINDOWS {
+        if self.windows.len() >= MAX_WINDOWS {
             self.join_windows();
         }
     }
@@ -287,8 +287,8 @@ impl ByClass {
             bytes: 0,
             failed: 0,
             failed_recorded: 0,
-            recorded: vec![Histogram::new(); PARTS],
-            replayed: vec![Histogram::new(); PARTS],
+            recorded: vec![Histogram::new(); PERCENTILE_PARTS],
+            replayed: vec![Histogram::new(); PERCENTILE_PARTS],
             service: Histogram::new(),
         })
     }

@@ -13,7 +13,7 @@ use super::repair::{Intent, RepairTotals};
 use super::saved_tunables::SavedTunables;
 
 /// Age after which a checkpoint says too little of the array of today.
-const OLDEST: SignedDuration = SignedDuration::from_hours(60 * 24);
+const MAX_AGE: SignedDuration = SignedDuration::from_hours(60 * 24);
 
 /// The scrub of one array. Positions are sectors of 512 bytes, as md counts them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -112,7 +112,7 @@ impl Checkpoint {
     pub(crate) fn is_past(&self, fresh: &Checkpoint, now: Timestamp) -> Option<&'static str> {
         // Of a level with parity the end stays where it is when members are added.
         let is_same = self.level == fresh.level && self.of == fresh.of && self.shape == fresh.shape;
-        let is_old = |moved| now.duration_since(moved) > OLDEST;
+        let is_old = |moved| now.duration_since(moved) > MAX_AGE;
         if self.repairs != fresh.repairs {
             Some("as another kind of work")
         } else if !is_same || self.shape.is_empty() {

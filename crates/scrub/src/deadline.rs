@@ -3,7 +3,7 @@
 use job::{EtaEstimator, ProgressLine};
 use ui::units::span;
 
-use super::when::DueTime;
+use super::start_times::DueTime;
 
 /// A deadline, and the estimate of when the work is done.
 #[derive(Debug)]

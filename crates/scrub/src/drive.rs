@@ -21,10 +21,10 @@ mod foreground;
 mod give_way;
 #[cfg(test)]
 mod model;
+mod pending_work;
 mod sync_window;
 #[cfg(test)]
 mod tests;
-mod waits;
 
 use std::ops::Range;
 
@@ -38,9 +38,9 @@ use study::pace::{Allowed, Controller, HeldBy, Targets};
 use super::compare::ComparisonResult;
 use super::foreground::ForegroundSample;
 use direct::DirectComparison;
+pub(super) use pending_work::{PendingWork, PendingWorkDetector, makes_whole};
 pub(super) use sync_window::is_limit;
 use sync_window::{SyncWindow, Throttle};
-pub(super) use waits::{PendingWork, PendingWorkDetector, makes_whole};
 
 /// Interval at which md's position is polled while it is waited for.
 const TICK: Nanos = Nanos(10_000_000);
@@ -52,9 +52,9 @@ const POLL_MEASURING: Nanos = Nanos(50_000_000);
 /// of what md waits to do.
 const POLL_SELDOM: Nanos = Nanos(1_000_000_000);
 /// A check that md has not let begin after so long waits for another one.
-const DELAYED: Nanos = Nanos(5_000_000_000);
+const START_TIMEOUT: Nanos = Nanos(5_000_000_000);
 /// Time limit for md to reach `sync_max` when the scrub is to end.
-const SETTLES: Nanos = Nanos(5_000_000_000);
+const STOP_TIMEOUT: Nanos = Nanos(5_000_000_000);
 /// Time limit for md to end a check.
 const TIMEOUT: Nanos = Nanos(10_000_000_000);
 
@@ -333,7 +333,7 @@ impl<W: ArrayControl> Drive<'_, W> {
         if self.throttle == Some(Throttle::Shut) || !self.began {
             return ScrubEnd::Ordered(order);
         }
-        let until = self.control.now() + SETTLES;
+        let until = self.control.now() + STOP_TIMEOUT;
         while self.at.done < self.window.at() && self.control.now() < until {
             match self.poll(self.polled) {
                 Ok(None) => self.control.rest(TICK),
@@ -507,7 +507,7 @@ impl<W: ArrayControl> Drive<'_, W> {
         }
         if !delayed {
             self.delayed = None;
-        } else if now.0.saturating_sub(self.delayed.get_or_insert(now).0) >= DELAYED.0 {
+        } else if now.0.saturating_sub(self.delayed.get_or_insert(now).0) >= START_TIMEOUT.0 {
             return Ok(Some(ScrubEnd::Delayed));
         }
         Ok(self.limits())

@@ -6,8 +6,8 @@ use linux::md::sync::Sectors;
 use super::checkpoint::Checkpoint;
 use super::deadline::kept_of_both;
 use super::speed::Speed;
+use super::start_times::DueTime;
 use super::target::Target;
-use super::when::DueTime;
 use crate::args::ScrubArgs;
 use study::pace::ROOM;
 use ui::format::percent;
@@ -127,8 +127,8 @@ fn of_members(speed: Speed, left: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::checkpoint::example;
+    use super::super::start_times::StartTimes;
     use super::super::target::tests::find;
-    use super::super::when::StartTimes;
     use super::*;
     use crate::args::tests::parsed;
     use jiff::Zoned;

@@ -134,7 +134,7 @@ impl Foreground {
 
     /// Adds the I/O on the rest of these disks. It waits for the same disks, and the device's own counters do not
     /// have it.
-    pub(crate) fn and_beside(mut self, shared: &[Shared], root: &Root) -> Foreground {
+    pub(crate) fn with_shared_disks(mut self, shared: &[Shared], root: &Root) -> Foreground {
         let open = |device: &Device| Counter::open(root, device).ok();
         let neighbours = shared.iter().filter_map(|shared| {
             let parts: Option<Vec<Counter>> = shared.parts.iter().map(open).collect();
@@ -168,7 +168,7 @@ impl Foreground {
         // Before the own part, so that what completes meanwhile is not taken for the foreground's.
         let counted = self.counted();
         let probes = self.prober.as_ref().map_or_else(Probes::default, |prober| {
-            prober.want(probing);
+            prober.set_gap(probing);
             prober.take()
         });
         let of_others = self.neighbours.iter_mut().map(OtherUsers::since);
@@ -257,7 +257,8 @@ mod tests {
         // Two of its partitions are members of one array, and the third is another program's.
         let shared = Shared::of(&[named("sda1"), named("sda3")], &devices);
         assert_eq!(shared.len(), 1);
-        let mut foreground = Foreground::of(&named("sda1"), &root).and_beside(&shared, &root);
+        let mut foreground =
+            Foreground::of(&named("sda1"), &root).with_shared_disks(&shared, &root);
         // 40 of the first itself, and 60 of the neighbour; those of the other member are the array's own.
         stat(&disk, 1200);
         stat(&disk.join("sda1"), 140);

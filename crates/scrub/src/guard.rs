@@ -31,26 +31,26 @@ use super::lock;
 use super::saved_tunables::{RestoreResult, RestoredBy, SavedTunables, is_held};
 
 /// Byte that the first process writes when all tunables are restored.
-const DONE: u8 = b'.';
+const RESTORED_BYTE: u8 = b'.';
 /// Byte that it writes before a write to a member, and after that write is durable.
-const BEGINS: u8 = b'w';
-/// See [`BEGINS`].
-const ENDS: u8 = b'd';
+const WRITE_BEGINS_BYTE: u8 = b'w';
+/// See [`WRITE_BEGINS_BYTE`].
+const WRITE_ENDS_BYTE: u8 = b'd';
 /// Longest time for which writes to a part of an array wait for the first process.
-const HELD: Duration = Duration::from_secs(180);
+const HELD_WRITE_TIMEOUT: Duration = Duration::from_secs(180);
 /// Longest time for which a later start waits for a guard at work.
 const TIMEOUT: Duration = Duration::from_secs(20);
 /// Interval between two polls.
 const POLL: Duration = Duration::from_millis(50);
 /// Interval between two polls of whether a recovery is held.
-const TURN: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// Number of polls of a held recovery after which the guard steps in: the first process does within a tenth of a
 /// second.
-const POLLS: u32 = 3;
+const MAX_HELD_POLLS: u32 = 3;
 
 /// Orders of a guard.
 #[derive(Debug, Serialize, Deserialize)]
-struct Charge {
+struct GuardOrders {
     /// The array's number, as `9:127`.
     number: String,
     /// UUID of the array.
@@ -76,7 +76,7 @@ impl Guard {
         uuid: &str,
         old: &SavedTunables,
     ) -> io::Result<Guard> {
-        Guard::spawn(&Charge {
+        Guard::spawn(&GuardOrders {
             number: number.to_string(),
             uuid: uuid.to_owned(),
             old: old.clone(),
@@ -94,7 +94,7 @@ impl Guard {
         uuid: &str,
         old: &SavedTunables,
     ) -> io::Result<Guard> {
-        Guard::spawn(&Charge {
+        Guard::spawn(&GuardOrders {
             number: number.to_string(),
             uuid: uuid.to_owned(),
             old: old.clone(),
@@ -109,10 +109,14 @@ impl Guard {
     pub(crate) fn report_write(&mut self, begins: bool) -> io::Result<()> {
         let pipe = self.child.stdin.as_mut();
         let pipe = pipe.ok_or(io::ErrorKind::BrokenPipe)?;
-        pipe.write_all(&[if begins { BEGINS } else { ENDS }])
+        pipe.write_all(&[if begins {
+            WRITE_BEGINS_BYTE
+        } else {
+            WRITE_ENDS_BYTE
+        }])
     }
 
-    fn spawn(charge: &Charge) -> io::Result<Guard> {
+    fn spawn(charge: &GuardOrders) -> io::Result<Guard> {
         let charge = serde_json::to_string(charge)?;
         // By this name it is found also after the program's file was replaced.
         let mut child = Command::new("/proc/self/exe")
@@ -145,7 +149,7 @@ impl Guard {
             let _ = serde_json::to_writer(pipe, later);
             return;
         }
-        let _ = pipe.write_all(&[DONE]);
+        let _ = pipe.write_all(&[RESTORED_BYTE]);
         drop(pipe);
         let _ = self.child.wait();
     }
@@ -157,7 +161,7 @@ impl Guard {
 /// When one is at work for too long.
 pub(crate) fn wait_for_others(number: DeviceNumber) -> Result<(), String> {
     let until = Instant::now() + TIMEOUT;
-    while let Err(error) = lock::hold(Path::new(lock::FOLDER), &name(number)) {
+    while let Err(error) = lock::hold(Path::new(lock::LOCK_FOLDER), &name(number)) {
         if error.kind() != io::ErrorKind::WouldBlock {
             return Err(format!(
                 "whether the guard of a scrub that was killed is still at work is not known, since its lock cannot be taken: {error}"
@@ -181,7 +185,7 @@ fn name(number: DeviceNumber) -> String {
 
 /// The file that says that the tunables of an array are back, whatever the ledger says of it.
 fn mark(uuid: &str) -> PathBuf {
-    Path::new(lock::FOLDER).join(format!("scrub-back-{uuid}"))
+    Path::new(lock::LOCK_FOLDER).join(format!("scrub-back-{uuid}"))
 }
 
 /// Notes that the tunables of an array are back. Where that cannot be, the tunables themselves must tell.
@@ -209,10 +213,10 @@ pub(crate) fn guard(root: &Root) -> anyhow::Result<()> {
     while io::stdin().read(&mut byte)? == 1 && byte != [b'\n'] {
         sent.extend(byte);
     }
-    let charge: Charge = serde_json::from_slice(&sent)?;
+    let charge: GuardOrders = serde_json::from_slice(&sent)?;
     let number: DeviceNumber = charge.number.parse()?;
     // Whoever starts next waits as long as this is held.
-    let lock = lock::hold(Path::new(lock::FOLDER), &name(number));
+    let lock = lock::hold(Path::new(lock::LOCK_FOLDER), &name(number));
     let devices = Devices::read(root)?;
     let Some(array) = devices.get(number) else {
         return Ok(());
@@ -225,7 +229,7 @@ pub(crate) fn guard(root: &Root) -> anyhow::Result<()> {
     // Another array may have got the number.
     let is_same = || sync.uuid().is_none_or(|uuid| uuid == charge.uuid);
     let back = match message.as_slice() {
-        [DONE] => return Ok(()),
+        [RESTORED_BYTE] => return Ok(()),
         _ if !is_same() => return Ok(()),
         later => match serde_json::from_slice(later) {
             Ok(later) => RestoreResult {
@@ -252,7 +256,7 @@ fn watch(sync: &Sync, old: &SavedTunables) -> io::Result<Vec<u8>> {
         let _ = io::stdin().read_to_end(&mut message);
         let _ = sender.send(message);
     })?;
-    Ok(watch_until(sync, old, &receiver, TURN))
+    Ok(watch_until(sync, old, &receiver, POLL_INTERVAL))
 }
 
 /// Waits until the first process is gone, or is known to write nothing any more, and gives what it sent last
@@ -270,7 +274,12 @@ fn watch_writes() -> io::Result<Vec<u8>> {
             let _ = rustix::process::kill_process(first, rustix::process::Signal::KILL);
         }
     };
-    Ok(watch_writes_until(&receiver, HELD, TURN, kill))
+    Ok(watch_writes_until(
+        &receiver,
+        HELD_WRITE_TIMEOUT,
+        POLL_INTERVAL,
+        kill,
+    ))
 }
 
 fn watch_writes_until(
@@ -280,14 +289,18 @@ fn watch_writes_until(
     kill: impl Fn(),
 ) -> Vec<u8> {
     let began = Instant::now();
-    let (mut last, mut killed) = (ENDS, false);
+    let (mut last, mut killed) = (WRITE_ENDS_BYTE, false);
     loop {
         match receiver.recv_timeout(turn) {
             Ok(byte) => last = byte,
-            Err(RecvTimeoutError::Disconnected) if last == DONE => return vec![DONE],
+            Err(RecvTimeoutError::Disconnected) if last == RESTORED_BYTE => {
+                return vec![RESTORED_BYTE];
+            }
             Err(RecvTimeoutError::Disconnected) => return Vec::new(),
             // One that was killed begins no other write; the one that is on its way is waited for.
-            Err(RecvTimeoutError::Timeout) if killed && last != BEGINS => return Vec::new(),
+            Err(RecvTimeoutError::Timeout) if killed && last != WRITE_BEGINS_BYTE => {
+                return Vec::new();
+            }
             Err(RecvTimeoutError::Timeout) if !killed && began.elapsed() >= held => {
                 kill();
                 killed = true;
@@ -317,7 +330,7 @@ fn watch_until(
         } else {
             0
         };
-        if stood >= POLLS {
+        if stood >= MAX_HELD_POLLS {
             old.put_back(sync, RestoredBy::Another);
             stood = 0;
         }
@@ -343,7 +356,7 @@ fn restore_when_possible(
     is_same: impl Fn() -> bool,
 ) -> RestoreResult {
     while let Some(later) = back.later.clone() {
-        sleep(TURN);
+        sleep(POLL_INTERVAL);
         if !sync.is_there() || !is_same() {
             return back;
         }
@@ -402,8 +415,8 @@ mod tests {
             let watch =
                 scope.spawn(move || watch_until(sync, &old, &receiver, Duration::from_millis(20)));
             wait(&tunables);
-            sender.send(vec![DONE]).unwrap();
-            assert_eq!(watch.join().unwrap(), [DONE]);
+            sender.send(vec![RESTORED_BYTE]).unwrap();
+            assert_eq!(watch.join().unwrap(), [RESTORED_BYTE]);
         });
         tunables
     }
@@ -481,14 +494,20 @@ mod tests {
     #[test]
     fn a_process_that_holds_writes_up_for_too_long_is_ended_and_a_write_under_way_is_waited_for() {
         use FirstEnds::{AfterKill, AtOnce, Never};
-        assert_eq!(held_with(&[BEGINS, ENDS, DONE], AtOnce), (false, false));
         assert_eq!(
-            held_with(&[BEGINS], AtOnce),
+            held_with(&[WRITE_BEGINS_BYTE, WRITE_ENDS_BYTE, RESTORED_BYTE], AtOnce),
+            (false, false)
+        );
+        assert_eq!(
+            held_with(&[WRITE_BEGINS_BYTE], AtOnce),
             (false, false),
             "it was killed"
         );
-        assert_eq!(held_with(&[BEGINS, ENDS], Never), (true, true));
-        assert_eq!(held_with(&[BEGINS], AfterKill), (true, false));
+        assert_eq!(
+            held_with(&[WRITE_BEGINS_BYTE, WRITE_ENDS_BYTE], Never),
+            (true, true)
+        );
+        assert_eq!(held_with(&[WRITE_BEGINS_BYTE], AfterKill), (true, false));
     }
 
     #[test]

@@ -49,7 +49,8 @@ impl<'a> HostArray<'a> {
             members: members
                 .filter_map(|member| Counter::open(root, member).ok())
                 .collect(),
-            foreground: Foreground::of(&target.device, root).and_beside(&target.shared, root),
+            foreground: Foreground::of(&target.device, root)
+                .with_shared_disks(&target.shared, root),
             array: &target.device,
             root,
             comparer: Reader::Unknown,
@@ -137,7 +138,7 @@ impl ArrayControl for HostArray<'_> {
     }
 
     fn compared(&mut self, step: &Range<Sectors>) -> Option<ComparisonResult> {
-        self.comparer.comparer()?.come(step)
+        self.comparer.comparer()?.try_result(step)
     }
 
     fn in_flight(&mut self) -> u64 {

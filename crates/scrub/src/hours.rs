@@ -9,8 +9,8 @@ use record::Nanos;
 use ui::context::Context;
 use ui::exit::{ExitClass as _, Failure};
 
-use super::one::Shared;
-use super::when::{self, DueTime, RunWindow, StartTimes};
+use super::array_scrub::Shared;
+use super::start_times::{self, DueTime, RunWindow, StartTimes};
 use crate::args::ScrubArgs;
 
 /// Checks what a start with these arguments refuses before it examines an array.
@@ -31,13 +31,13 @@ pub fn validate(args: &ScrubArgs) -> Result<(), Failure> {
 pub(crate) fn times(args: &ScrubArgs) -> Result<(Option<Zoned>, Option<RunWindow>), Failure> {
     // A weekday is meant from now, and not from when the hours begin.
     let now = Zoned::now();
-    let by = args.by.map(|by| when::moment(by, &now)).transpose();
+    let by = args.by.map(|by| start_times::moment(by, &now)).transpose();
     let by = by.refused()?;
-    let opening = args.window.map(|hours| when::opening(hours, &now));
+    let opening = args.window.map(|hours| start_times::opening(hours, &now));
     let opening = opening.transpose().refused()?;
     let begins = opening.as_ref().map_or(&now, |opening| &opening.from);
     match by.as_ref().filter(|by| *by <= begins) {
-        Some(over) => Err(Failure::refused(when::is_over(over, begins, &now))),
+        Some(over) => Err(Failure::refused(start_times::is_over(over, begins, &now))),
         None => Ok((by, opening)),
     }
 }

@@ -5,8 +5,8 @@ use std::ffi::OsString;
 use linux::block::Devices;
 use linux::md;
 
+use super::start_times::DEFAULT_START;
 use super::timer::{self, TimerHost, TimerSettings};
-use super::when::NIGHT;
 use crate::args::ScrubArgs;
 use crate::calendar::DueBy;
 use array::programs::InstalledPrograms;
@@ -16,11 +16,13 @@ use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome};
 /// The first Sunday of a month at one o'clock.
 const MONTHLY: &str = "Sun *-*-1..7 01:00:00";
 /// Interval from the end of one scrub to the begin of the next, where a scrub takes several nights.
-const EVERY: &str = "28d";
+const DEFAULT_INTERVAL: &str = "28d";
 
 /// Writes the timer, or takes it out.
 pub(crate) fn install(args: &ScrubArgs, devices: &Devices, context: &mut Context) -> Outcome {
-    let wanted = args.install_timer.then(|| wanted(args, devices, context));
+    let wanted = args
+        .install_timer
+        .then(|| requested_timer(args, devices, context));
     let wanted = wanted.transpose()?;
     let mut message = String::new();
     let done = {
@@ -40,7 +42,7 @@ pub(crate) fn install(args: &ScrubArgs, devices: &Devices, context: &mut Context
 }
 
 /// Timer that the arguments ask for.
-fn wanted(
+fn requested_timer(
     args: &ScrubArgs,
     devices: &Devices,
     context: &Context,
@@ -61,16 +63,16 @@ fn wanted(
     let program = std::env::current_exe().refused()?;
     Ok(TimerSettings {
         program,
-        args: words(std::env::args_os().skip(1), args),
+        args: scrub_arguments(std::env::args_os().skip(1), args),
         ledger,
         calendar: calendar(args),
-        makes_up: makes_up(args),
+        makes_up: catches_up(args),
     })
 }
 
 /// The arguments of the command that the timer runs: those of this one, without what is about the
 /// timer, and without the ledger, which both commands of the service are given.
-fn words(given: impl Iterator<Item = OsString>, args: &ScrubArgs) -> Vec<OsString> {
+fn scrub_arguments(given: impl Iterator<Item = OsString>, args: &ScrubArgs) -> Vec<OsString> {
     let mut words = Vec::new();
     let mut given = given;
     while let Some(word) = given.next() {
@@ -85,7 +87,7 @@ fn words(given: impl Iterator<Item = OsString>, args: &ScrubArgs) -> Vec<OsStrin
     // No user is there to resume it, or to read a hint: the next start resumes.
     words.push("--scheduled".into());
     if is_nightly(args) && args.every.is_none() {
-        words.extend(["--every", EVERY].map(OsString::from));
+        words.extend(["--every", DEFAULT_INTERVAL].map(OsString::from));
     }
     words
 }
@@ -97,7 +99,7 @@ fn is_nightly(args: &ScrubArgs) -> bool {
 
 /// True if a missed start is made up for. With hours it waits for them; and what comes once a month must
 /// come. What was to run at night, and comes the next night again, does not begin at noon.
-fn makes_up(args: &ScrubArgs) -> bool {
+fn catches_up(args: &ScrubArgs) -> bool {
     args.window.is_some() || !is_nightly(args)
 }
 
@@ -105,7 +107,7 @@ fn makes_up(args: &ScrubArgs) -> bool {
 fn calendar(args: &ScrubArgs) -> String {
     match args.window {
         Some(hours) => format!("*-*-* {}", hours.from.strftime("%H:%M:%S")),
-        None if is_nightly(args) => format!("*-*-* {}", NIGHT.strftime("%H:%M:%S")),
+        None if is_nightly(args) => format!("*-*-* {}", DEFAULT_START.strftime("%H:%M:%S")),
         None => MONTHLY.to_owned(),
     }
 }
@@ -126,10 +128,10 @@ mod tests {
         TimerSettings {
             // One that is there: systemd looks for it.
             program: "/bin/true".into(),
-            args: words(given, &args),
+            args: scrub_arguments(given, &args),
             ledger: "/l.db".into(),
             calendar: calendar(&args),
-            makes_up: makes_up(&args),
+            makes_up: catches_up(&args),
         }
     }
 

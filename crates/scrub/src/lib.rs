@@ -6,20 +6,21 @@
 //! - `deadline`: tells that a deadline cannot be kept;
 //! - `saved_tunables`: the tunables as they were; `guard`: the process that restores them after a kill; `health`:
 //!   what md could not read;
-//! - `start` and `checkpoint`: the ledger's part; `when`: hours and deadlines;
+//! - `start` and `checkpoint`: the ledger's part; `start_times`: hours and deadlines;
 //! - `compare`: reads and compares members directly, where foreground requests would wait for md;
 //! - `read`: reads members and disks from end to end instead; `foreground`: the foreground's latency;
 //! - `forecast`: the notice before it begins; `speed`: how fast the members are, before anything else
 //!   tells it;
 //! - `choose`: which arrays, and which at once;
-//! - `one`: one array from its start to its result; `report`, `progress` and `status` report it, and
-//!   `now` tells other processes its progress;
+//! - `array_scrub`: one array from its start to its result; `report`, `progress` and `status` report it, and
+//!   `live_progress` tells other processes its progress;
 //! - `rewrite`: writes anew what one member has wrong, where the others tell;
 //! - `mismatch_ranges`: where the count of mismatches grew; `locate` finds them there where `seek` says so, and
 //!   `places` reports them;
 //! - `schedule`: what else checks arrays; `scheduled` reports it; `timer` replaces it, for `install`.
 
 pub mod args;
+mod array_scrub;
 mod calendar;
 mod checkpoint;
 mod choose;
@@ -34,11 +35,10 @@ mod health;
 mod host;
 mod hours;
 mod install;
+mod live_progress;
 mod locate;
 mod lock;
 mod mismatch_ranges;
-mod now;
-mod one;
 mod places;
 mod progress;
 mod read;
@@ -51,10 +51,10 @@ mod scheduled;
 mod seek;
 mod speed;
 mod start;
+mod start_times;
 mod status;
 mod target;
 mod timer;
-mod when;
 
 use array::programs::InstalledPrograms;
 use std::collections::BTreeMap;
@@ -67,21 +67,21 @@ use job::{JobStore, ProgressLines};
 use linux::block::Devices;
 
 use crate::args::ScrubArgs;
+use array_scrub::{ScrubResult, Shared};
 use choose::{choose, is_any_degraded, refresh_targets, rounds};
 use drive::ScrubEnd;
 use forecast::{ForecastInput, forecast};
 pub use hours::validate;
 use hours::{share, times, wait_for_hours};
-use one::{ScrubResult, Shared};
 use repair::RepairMethod;
 use saved_tunables::SavedTunables;
 use scheduled::Plans;
 use start::{StartRequest, StartedScrub, restore_after_kills, start};
+use start_times::DueTime;
 use target::Target;
 use ui::context::Context;
 use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome, sentence};
 use ui::journal::{JournalPriority, report as report_of};
-use when::DueTime;
 
 /// Scrubs arrays, or reports the state of their scrubs.
 pub fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
@@ -174,7 +174,7 @@ pub fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicBool) ->
         match begin(round, args, &repair_methods, &shared, &plans, context) {
             Ok(tasks) => scrubbed
                 .extend(job::each_on_a_thread(tasks, |_, (target, started, old)| {
-                    one::scrub(target, started, &old, &shared)
+                    array_scrub::scrub(target, started, &old, &shared)
                 })),
             // What was done before is reported all the same, and those of other rounds are begun.
             Err(failure) => begun = begun.and(Err(failure)),

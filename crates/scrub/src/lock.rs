@@ -12,13 +12,13 @@ use std::time::{Duration, Instant};
 use linux::block::{Device, DeviceNumber};
 
 /// Folder of the files. A boot empties it, as it does the tunables.
-pub(super) const FOLDER: &str = "/run/disksmith";
+pub(super) const LOCK_FOLDER: &str = "/run/disksmith";
 /// Refusal of an array that another process scrubs.
-pub(super) const TAKEN: &str = "another disksmith is scrubbing it already; wait for it, or end it; its progress: disksmith scrub --status";
+pub(super) const SCRUBBED_ALREADY: &str = "another disksmith is scrubbing it already; wait for it, or end it; its progress: disksmith scrub --status";
 /// Longest wait for a lock, which another process may share for a moment only to see whether it is taken.
 const TIMEOUT: Duration = Duration::from_millis(500);
 /// Interval between two attempts.
-const AGAIN: Duration = Duration::from_millis(10);
+const RETRY_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Takes the lock of a name.
 ///
@@ -34,7 +34,7 @@ pub(super) fn hold(folder: &Path, name: &str) -> io::Result<File> {
             Err(TryLockError::WouldBlock) if Instant::now() >= until => {
                 return Err(io::ErrorKind::WouldBlock.into());
             }
-            Err(TryLockError::WouldBlock) => sleep(AGAIN),
+            Err(TryLockError::WouldBlock) => sleep(RETRY_INTERVAL),
         }
     }
 }
@@ -69,15 +69,15 @@ pub(super) fn take(device: DeviceNumber, disks: &[DeviceNumber]) -> Result<Vec<F
     std::iter::once(name(device))
         .chain(disks.iter().map(|disk| format!("scrub-disk-{disk}")))
         .map(|name| {
-            hold(Path::new(FOLDER), &name).map_err(|error| match error.kind() {
+            hold(Path::new(LOCK_FOLDER), &name).map_err(|error| match error.kind() {
                 io::ErrorKind::WouldBlock if name.contains("-disk-") => {
                     "another disksmith is scrubbing its disk, or an array that shares a disk with it; \
                      wait for it, or end it; its progress: disksmith scrub --status"
                         .to_owned()
                 }
-                io::ErrorKind::WouldBlock => TAKEN.to_owned(),
+                io::ErrorKind::WouldBlock => SCRUBBED_ALREADY.to_owned(),
                 _ => format!(
-                    "the lock {FOLDER}/{name}, which keeps others from scrubbing it, cannot be taken: \
+                    "the lock {LOCK_FOLDER}/{name}, which keeps others from scrubbing it, cannot be taken: \
                      {error}"
                 ),
             })
@@ -87,7 +87,7 @@ pub(super) fn take(device: DeviceNumber, disks: &[DeviceNumber]) -> Result<Vec<F
 
 /// True if another process scrubs an array.
 pub(super) fn is_taken(target: &Device) -> bool {
-    is_held(Path::new(FOLDER), &name(target.number))
+    is_held(Path::new(LOCK_FOLDER), &name(target.number))
 }
 
 fn name(array: DeviceNumber) -> String {

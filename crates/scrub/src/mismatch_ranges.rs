@@ -7,7 +7,7 @@ use record::{Bytes, Ranges};
 use super::drive::ScrubProgress;
 
 /// Number of ranges that are kept; more are joined where they are nearest to each other.
-const MOST: usize = 256;
+const MAX_RANGES: usize = 256;
 /// md compares so much at once in any order, in sectors: 16 MiB is more than RAID 1 and 10 hold in
 /// flight (`RESYNC_DEPTH` and `RESYNC_WINDOW` in linux, drivers/md).
 const IN_FLIGHT: u64 = (16 << 20) / 512;
@@ -74,7 +74,7 @@ impl MismatchRanges {
         let end = at.live.max(at.done).0.saturating_add(self.margin);
         let end = if at.of.0 > 0 { end.min(at.of.0) } else { end };
         self.list.insert(start..end);
-        while self.list.count() > MOST {
+        while self.list.count() > MAX_RANGES {
             let ranges: Vec<_> = self.list.iter().collect();
             let gaps = ranges.windows(2).map(|pair| pair[0].end..pair[1].start);
             let Some(gap) = gaps.min_by_key(|gap| gap.end - gap.start) else {
@@ -135,7 +135,7 @@ mod tests {
         let mut last = at(0, 0, 1000);
         last.of = Sectors(1);
         ranges.end(&last);
-        assert!(ranges.list.count() <= MOST, "{}", ranges.list.count());
+        assert!(ranges.list.count() <= MAX_RANGES, "{}", ranges.list.count());
     }
 
     #[test]

@@ -7,14 +7,14 @@ use record::Bytes;
 use record::Ranges;
 use serde::Serialize;
 
+use super::array_scrub::ScrubResult;
 use super::document::pairs;
 use super::locate::{Located, Mismatch, Owner, OwnerKind, Owners, Summary, WrongMember, harmless};
-use super::one::ScrubResult;
 use super::repair::{BlockResult, RepairTotals, Repaired};
 use ui::table::{Column, layout, wrap};
 
 /// Number of places that are shown as text; the JSON document has more.
-const SHOWN: usize = 20;
+const MAX_TEXT_PLACES: usize = 20;
 
 const COLUMNS: [Column; 5] = [
     Column::numbers("position", 0),
@@ -29,7 +29,7 @@ pub(crate) fn text(one: &ScrubResult, located: &Located, columns: usize) -> Stri
     let rows: Vec<Vec<String>> = located
         .mismatches
         .iter()
-        .take(SHOWN)
+        .take(MAX_TEXT_PLACES)
         .map(|mismatch| row(mismatch, located, repaired(one)))
         .collect();
     let mut text = String::new();
@@ -67,7 +67,7 @@ fn row(mismatch: &Mismatch, located: &Located, repaired: Option<&Repaired>) -> V
         odd(mismatch.odd, located),
         match mismatch.array.is_empty() {
             true => "parity".to_owned(),
-            false => there(mismatch, &located.owners)
+            false => owners_of(mismatch, &located.owners)
                 .map(name)
                 .collect::<Vec<_>>()
                 .join(", "),
@@ -80,8 +80,8 @@ fn row(mismatch: &Mismatch, located: &Located, repaired: Option<&Repaired>) -> V
 }
 
 /// Word for the result of a repair, for the JSON document too.
-fn result_label(fate: Option<&BlockResult>) -> &'static str {
-    match fate {
+fn result_label(result: Option<&BlockResult>) -> &'static str {
+    match result {
         None => "not tried",
         Some(BlockResult::Restored) => "restored",
         Some(BlockResult::Agrees) => "agrees",
@@ -105,8 +105,8 @@ pub(crate) fn of_repair(repaired: &Repaired) -> Vec<String> {
         ));
     }
     let has = |wanted: &str| {
-        let mut fates = repaired.fates.values();
-        fates.any(|fate| result_label(Some(fate)) == wanted)
+        let mut results = repaired.results.values();
+        results.any(|result| result_label(Some(result)) == wanted)
     };
     if has("ambiguous") {
         notices.push(
@@ -141,7 +141,10 @@ fn odd(odd: WrongMember, located: &Located) -> String {
 }
 
 /// Owners of a mismatch.
-fn there<'a>(mismatch: &'a Mismatch, owners: &'a Owners) -> impl Iterator<Item = &'a OwnerKind> {
+fn owners_of<'a>(
+    mismatch: &'a Mismatch,
+    owners: &'a Owners,
+) -> impl Iterator<Item = &'a OwnerKind> {
     let owners = owners.list.iter();
     owners
         .filter(|owner| !owner.array.intersect(&mismatch.array).is_empty())
@@ -172,11 +175,11 @@ fn file(what: &OwnerKind) -> Option<String> {
     let count = parts.count();
     let mut listed: Vec<String> = parts
         .iter()
-        .take(SHOWN)
+        .take(MAX_TEXT_PLACES)
         .map(|part| format!("{}-{}", part.start, part.end.saturating_sub(1)))
         .collect();
-    if count > SHOWN {
-        listed.push(format!("and {} more parts", count - SHOWN));
+    if count > MAX_TEXT_PLACES {
+        listed.push(format!("and {} more parts", count - MAX_TEXT_PLACES));
     }
     let shared = if *shared { ", which others share" } else { "" };
     Some(format!(
@@ -215,9 +218,9 @@ fn sentences(one: &ScrubResult, located: &Located) -> Vec<String> {
         ));
         notices.extend(harmless(one.target.level).map(str::to_owned));
     }
-    if count > SHOWN as u64 {
+    if count > MAX_TEXT_PLACES as u64 {
         notices.push(format!(
-            "{SHOWN} are shown; --json lists {}.",
+            "{MAX_TEXT_PLACES} are shown; --json lists {}.",
             located.mismatches.len()
         ));
     }
@@ -296,8 +299,8 @@ impl<'a> MismatchDocument<'a> {
         let mismatches = located.mismatches.iter();
         let document = |one: &'a Mismatch| {
             let slot = one.odd.slot();
-            let fate = repaired.map(|repaired| repaired.result_at(&one.position));
-            let files = there(one, &located.owners).filter_map(|what| match what {
+            let result = repaired.map(|repaired| repaired.result_at(&one.position));
+            let files = owners_of(one, &located.owners).filter_map(|what| match what {
                 OwnerKind::File { path, .. } => Some(path.display().to_string()),
                 _ => None,
             });
@@ -308,8 +311,8 @@ impl<'a> MismatchDocument<'a> {
                 odd_member: slot.and_then(|slot| Some(located.members.get(&slot)?.as_str())),
                 odd_member_bytes: slot.map_or_else(Vec::new, |_| pairs(&one.array)),
                 odd_member_device_bytes: pairs(&one.device),
-                repair: fate.map(result_label),
-                repair_why: fate.and_then(|fate| why(fate?)),
+                repair: result.map(result_label),
+                repair_why: result.and_then(|result| repair_failure(result?)),
                 files: files.collect(),
             }
         };
@@ -318,8 +321,8 @@ impl<'a> MismatchDocument<'a> {
 }
 
 /// Reason for which a repair has written nothing, or has failed.
-fn why(fate: &BlockResult) -> Option<&str> {
-    match fate {
+fn repair_failure(result: &BlockResult) -> Option<&str> {
+    match result {
         BlockResult::Refused(why) | BlockResult::Failed(why) => Some(why),
         _ => None,
     }
@@ -511,7 +514,7 @@ mod tests {
             ..located.mismatches[0].clone()
         };
         assert_eq!(row(&parity, &located, None)[3], "parity");
-        assert!(there(&parity, &located.owners).next().is_none());
+        assert!(owners_of(&parity, &located.owners).next().is_none());
     }
 
     #[test]
@@ -540,10 +543,12 @@ mod tests {
             ),
             ([Some(BlockResult::Restored), None], "not tried", None),
         ];
-        for (fates, word, why) in cases {
-            let blocks = [8192, 12_288].into_iter().zip(fates);
+        for (results, word, why) in cases {
+            let blocks = [8192, 12_288].into_iter().zip(results);
             let repaired = Repaired {
-                fates: blocks.filter_map(|(at, fate)| Some((at, fate?))).collect(),
+                results: blocks
+                    .filter_map(|(at, result)| Some((at, result?)))
+                    .collect(),
                 ..Repaired::default()
             };
             let row = row(&located.mismatches[0], &located, Some(&repaired));

@@ -57,7 +57,7 @@ pub(crate) struct RepairTotals {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Repaired {
     /// Result of each block, by its position.
-    pub fates: BTreeMap<u64, BlockResult>,
+    pub results: BTreeMap<u64, BlockResult>,
     /// Totals over all blocks.
     pub sum: RepairTotals,
     /// True if it was interrupted before its end.
@@ -69,15 +69,15 @@ pub(crate) struct Repaired {
 impl Repaired {
     /// Result for a range of positions: the worst of its blocks. `None` where nothing was tried.
     pub(crate) fn result_at(&self, positions: &Range<u64>) -> Option<&BlockResult> {
-        let fates = blocks(positions).map(|block| self.fates.get(&block));
-        fates
-            .max_by_key(|fate| fate.map_or(u8::MAX, badness))
+        let results = blocks(positions).map(|block| self.results.get(&block));
+        results
+            .max_by_key(|result| result.map_or(u8::MAX, severity))
             .flatten()
     }
 }
 
-fn badness(fate: &BlockResult) -> u8 {
-    match fate {
+fn severity(result: &BlockResult) -> u8 {
+    match result {
         BlockResult::Agrees => 0,
         BlockResult::Restored => 1,
         BlockResult::Untold => 2,

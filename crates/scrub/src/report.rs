@@ -5,10 +5,10 @@ use linux::md::sync::Sectors;
 use reader::ForegroundReport;
 use serde::Serialize;
 
+use super::array_scrub::{ScrubResult, end_reason};
 use super::document::ForegroundDocument;
 use super::drive::ScrubEnd;
 use super::health::{self, UnreadableDocument};
-use super::one::{ScrubResult, why};
 use super::places::{self, LocatedDocument, MismatchDocument};
 use super::progress::latency_cell;
 use ui::exit::{CommandEnd, Outcome};
@@ -248,7 +248,7 @@ impl<'a> ArrayDocument<'a> {
             mismatched_sectors: one.checkpoint.mismatches,
             unreadable: health::documents(&one.checkpoint.errors, &one.members),
             ended: ended(&one.ending),
-            why: why(&one.ending),
+            why: end_reason(&one.ending),
             seconds: one.seconds,
             bytes: one.moved,
             seconds_of_all_starts: one.checkpoint.ran_s,
@@ -307,8 +307,8 @@ pub(crate) fn conclusion(
     let (mut sentences, mut failed) = (Vec::new(), left_out);
     for one in scrubbed {
         match scheduled && is_as_ordered(one) {
-            true => sentences.extend(midway(one)),
-            false => failed.extend(midway(one)),
+            true => sentences.extend(incomplete_reason(one)),
+            false => failed.extend(incomplete_reason(one)),
         }
         failed.extend(not_repaired(one).map(|why| {
             format!(
@@ -353,14 +353,14 @@ fn is_as_ordered(one: &ScrubResult) -> bool {
 }
 
 /// Reason for which an array was not scrubbed to its end, and what is left; `None` where it was.
-pub(crate) fn midway(one: &ScrubResult) -> Option<String> {
+pub(crate) fn incomplete_reason(one: &ScrubResult) -> Option<String> {
     let path = one.target.path();
     let left = if one.left.is_empty() {
         String::new()
     } else {
         format!(" Of its tunables, {}.", one.left.join("; "))
     };
-    let Some(why) = why(&one.ending) else {
+    let Some(why) = end_reason(&one.ending) else {
         return (!left.is_empty()).then(|| format!("{path} is done.{left}"));
     };
     let back = if one.left.is_empty() && !matches!(one.ending, ScrubEnd::Gone | ScrubEnd::Turned(_))

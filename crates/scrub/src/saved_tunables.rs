@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use super::drive;
 
 /// Size of the stripe cache, in stripes, with which a check has work for all members.
-pub(crate) const STRIPES: u64 = 1024;
+pub(crate) const STRIPE_CACHE_SIZE: u64 = 1024;
 /// Number of requests that md issues at once beside a foreground: as few as it can.
 pub(crate) const DEPTH: u64 = 1;
 /// Time limit for md to end what it is told to end, or what it ends by itself.
@@ -144,7 +144,7 @@ impl SavedTunables {
 
     /// Note on a check that another program has left in the middle: a later one begins there, and says nothing
     /// of what lies before.
-    pub(crate) fn midway(&self, sync: &Sync) -> Option<String> {
+    pub(crate) fn interrupted_check_note(&self, sync: &Sync) -> Option<String> {
         let from = self.write_of(Tunable::Min).filter(|write| *write != "0")?;
         Some(format!(
             "Its sync_min is {from}, where somebody's check was left, and is that again afterwards: any \
@@ -313,7 +313,7 @@ fn is_own(
         (Tunable::IoDepth, _) => {
             SpeedLimit::parse(&shown).is_some_and(|depth| depth.local && depth.kib == DEPTH)
         }
-        (Tunable::StripeCache, _) => shown.trim().parse() == Ok(STRIPES),
+        (Tunable::StripeCache, _) => shown.trim().parse() == Ok(STRIPE_CACHE_SIZE),
         // They are only set with a note of what they show then.
         (Tunable::SuspendLo | Tunable::SuspendHi, _) => false,
     }

@@ -8,19 +8,19 @@ use linux::Root;
 use linux::block::Devices;
 use record::Bytes;
 
+use super::array_scrub::{ScrubResult, end_reason};
 use super::checkpoint::Checkpoint;
 use super::drive::ScrubEnd;
 use super::locate::{Located, RereadSchedule, locate, to_read};
-use super::one::{ScrubResult, why};
 use super::target::Target;
 use ui::context::{Context, notice};
 use ui::exit::sentence;
 
 /// Age at which counts of an older scrub are out of date: mismatches may have gone or come, and a monthly scrub
 /// begins anew.
-const FRESH: SignedDuration = SignedDuration::from_hours(7 * 24);
+const MAX_COUNTS_AGE: SignedDuration = SignedDuration::from_hours(7 * 24);
 /// The most to read of the members where a scrub was ended early, whose user does not want to wait.
-const MOST_IN_HASTE: Bytes = Bytes(256 << 20);
+const MAX_QUICK_BYTES: Bytes = Bytes(256 << 20);
 
 /// Reads the members where a scrub has counted mismatches, and finds what lies where they differ.
 /// `None` where there are none.
@@ -44,7 +44,7 @@ pub(crate) fn known(targets: Vec<Target>, context: &Context) -> (Vec<ScrubResult
     for target in targets {
         let find = |store: &JobStore| store.find::<Checkpoint>(&target.uuid).ok()?;
         let work = store.as_ref().and_then(find);
-        let is_fresh = |finished| Timestamp::now().duration_since(finished) < FRESH;
+        let is_fresh = |finished| Timestamp::now().duration_since(finished) < MAX_COUNTS_AGE;
         let checkpoint = work
             .filter(|work| {
                 let checked = work.document.checked(work.summary.finished);
@@ -85,7 +85,8 @@ fn locate_mismatches(
         !places.is_empty(),
         "in which parts they are was not kept; --anew --locate checks and searches anew"
     );
-    if let (ScrubEnd::Recovery(_) | ScrubEnd::Waits(_), Some(why)) = (&one.ending, why(&one.ending))
+    if let (ScrubEnd::Recovery(_) | ScrubEnd::Waits(_), Some(why)) =
+        (&one.ending, end_reason(&one.ending))
     {
         anyhow::bail!("{why}; try again with --locate when it is done");
     }
@@ -96,7 +97,7 @@ fn locate_mismatches(
         .ok_or_else(|| anyhow::anyhow!("the array is not there any more"))?;
     let bytes = to_read(root, device, &places)?;
     anyhow::ensure!(
-        bytes <= MOST_IN_HASTE || !matches!(one.ending, ScrubEnd::Ordered(_)),
+        bytes <= MAX_QUICK_BYTES || !matches!(one.ending, ScrubEnd::Ordered(_)),
         "the scrub was to end, and {bytes} of the members would have to be read; the same command goes \
          on, and searches at its end"
     );

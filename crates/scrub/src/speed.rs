@@ -17,15 +17,15 @@ use super::target::Target;
 use reader::Buffer;
 
 /// Time for which the members are watched first. Nothing is begun meanwhile.
-const WATCHES: Duration = Duration::from_millis(300);
+const IDLE_CHECK_TIME: Duration = Duration::from_millis(300);
 /// Time for which each member is read.
-const LASTS: Duration = Duration::from_secs(1);
+const READ_TIME: Duration = Duration::from_secs(1);
 /// Size of one read: large enough that the time to a disk across a network does not count for much.
 const READ: usize = 1 << 20;
 /// Members of which other programs moved no more than this are idle: a file system's journal writes now and then.
-const JOURNAL: u64 = 64 << 10;
+const MAX_JOURNAL_BYTES: u64 = 64 << 10;
 /// Members that are busier are in use.
-const IDLE: f64 = 0.02;
+const MAX_IDLE_SHARE: f64 = 0.02;
 
 /// Rate of the members of an array.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -39,7 +39,7 @@ pub(super) enum Speed {
 /// Reads the members for a moment, for as long as no other program uses them; `None` where they cannot be read.
 pub(super) fn of_members(target: &Target, root: &Root) -> Option<Speed> {
     let busy = busy(target, root);
-    if busy > IDLE {
+    if busy > MAX_IDLE_SHARE {
         return Some(Speed::Busy(busy));
     }
     let rates = std::thread::scope(|scope| {
@@ -50,7 +50,7 @@ pub(super) fn of_members(target: &Target, root: &Root) -> Option<Speed> {
                 let stats = counter.as_ref()?.read().ok()?;
                 Some((stats.sectors_read + stats.sectors_written) * SECTOR)
             };
-            scope.spawn(move || of(&node, member.size, LASTS, moved))
+            scope.spawn(move || of(&node, member.size, READ_TIME, moved))
         });
         let members: Vec<_> = members.collect();
         members
@@ -80,7 +80,7 @@ fn busy(target: &Target, root: &Root) -> f64 {
     };
     let began = Instant::now();
     let before = now();
-    sleep(WATCHES);
+    sleep(IDLE_CHECK_TIME);
     let ms = began.elapsed().as_secs_f64() * 1e3;
     let most = now()
         .into_iter()
@@ -116,7 +116,7 @@ fn of(
         let all = before
             .zip(moved_by_all())
             .map(|(before, now)| now.saturating_sub(before));
-        if all.is_some_and(|all| all > moved + JOURNAL) {
+        if all.is_some_and(|all| all > moved + MAX_JOURNAL_BYTES) {
             return Ok(None);
         }
         place = (place + 1) % last;

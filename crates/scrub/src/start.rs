@@ -32,7 +32,7 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 const POLL: Duration = Duration::from_millis(50);
 /// An array may move to another host with its members, so that an owner there has lost it; and this process may
 /// own it still, where it tidied up after a kill and could not write that it gave it up.
-pub(crate) const FROM: Takeover = Takeover::WithTargetOrOwn;
+pub(crate) const TAKEOVER: Takeover = Takeover::WithTargetOrOwn;
 
 /// A scrub that can go on.
 pub(crate) struct StartedScrub {
@@ -67,8 +67,8 @@ pub(crate) fn restore_after_kills(
         if !is_turned || !store.ledger().is_writable() {
             continue;
         }
-        match OwnedJob::claim(&mut *store, &work.key, FROM) {
-            Ok((job, work)) => sentences.extend(one(job, work.document, root, devices)),
+        match OwnedJob::claim(&mut *store, &work.key, TAKEOVER) {
+            Ok((job, work)) => sentences.extend(restore_one(job, work.document, root, devices)),
             // Another process tidies up, and is waited for.
             Err(ledger::Error::Work(WorkError::UnderWay { .. })) => {}
             Err(error) => sentences.push(format!(
@@ -102,7 +102,7 @@ fn wait_for_others(store: &JobStore, is_scrubbed: impl Fn(&str) -> bool, until: 
 }
 
 /// Restores what one has left. The work stays, to be continued by the next start.
-fn one(
+fn restore_one(
     job: OwnedJob<Checkpoint, &mut JobStore>,
     mut checkpoint: Checkpoint,
     root: &Root,
@@ -200,12 +200,16 @@ pub(crate) fn start(
         errors: Errors::default(),
         boot: process::boot_id(&context.root).unwrap_or_default(),
     };
-    let mut notes: Vec<String> = ask.old.midway(&target.sync).into_iter().collect();
+    let mut notes: Vec<String> = ask
+        .old
+        .interrupted_check_note(&target.sync)
+        .into_iter()
+        .collect();
     let mut last = None;
     let request = JobRequest {
         key: &target.uuid,
         anew: ask.anew,
-        from: FROM,
+        from: TAKEOVER,
         interval: CheckpointInterval::every(INTERVAL),
     };
     let started = job::start(request, fresh, context, |previous, fresh| match previous {

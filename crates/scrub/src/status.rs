@@ -14,8 +14,8 @@ use serde::Serialize;
 use super::checkpoint::Checkpoint;
 use super::document::ForegroundDocument;
 use super::health::{self, Errors, UnreadableDocument};
+use super::live_progress::{self, LiveStatus};
 use super::lock;
-use super::now::{self, LiveStatus};
 use super::progress::message;
 use super::saved_tunables::SavedTunables;
 use super::scheduled::{Plans, PlansDocument};
@@ -130,7 +130,7 @@ pub(crate) fn status(
         // md counts too when it resyncs or repairs, and then has written anew what it counts.
         let is_check = sync.last_action() == Some(SyncAction::Check);
         let now = uuid.as_ref().filter(|_| running);
-        let now = now.and_then(|uuid| now::read(uuid, Timestamp::now()));
+        let now = now.and_then(|uuid| live_progress::read(uuid, Timestamp::now()));
         statuses.push(ArrayStatus {
             now,
             running,
@@ -343,7 +343,7 @@ fn document(statuses: &[ArrayStatus], notes: &[String], plans: &Plans) -> String
 
 #[cfg(test)]
 mod tests {
-    use super::super::now::tests::a_quarter_done;
+    use super::super::live_progress::tests::a_quarter_done;
     use super::*;
 
     #[test]

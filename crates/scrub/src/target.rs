@@ -57,7 +57,7 @@ impl Target {
             return Err(format!(
                 "{} cannot be scrubbed: {}",
                 device.node().display(),
-                lock::TAKEN
+                lock::SCRUBBED_ALREADY
             ));
         }
         Target::read(word, root, devices)

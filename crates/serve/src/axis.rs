@@ -127,7 +127,7 @@ struct Sum {
     values: u32,
 }
 
-const NOTHING: Sum = Sum {
+const ZERO_SUM: Sum = Sum {
     total: 0.0,
     weight: 0.0,
     min: f64::INFINITY,
@@ -168,7 +168,7 @@ impl SlotFigures {
             return;
         }
         if self.0.len() <= slot {
-            self.0.resize(slot + 1, NOTHING);
+            self.0.resize(slot + 1, ZERO_SUM);
         }
         let sum = &mut self.0[slot];
         sum.total += value.mean * weight;

@@ -8,11 +8,11 @@ use serde_json::Value;
 use crate::documents::Marker;
 
 /// The longest text of a marker, in characters: as `disksmith mark` has it.
-const LONGEST: usize = 200;
+const MAX_TEXT_CHARS: usize = 200;
 /// The longest name of a host.
-const LONGEST_HOST: usize = 253;
+const MAX_HOST_CHARS: usize = 253;
 /// The most markers of one request.
-const MOST: usize = 1000;
+const MAX_MARKERS: usize = 1000;
 
 /// A marker that is to be set.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,9 +77,9 @@ pub(crate) fn read(body: &[u8]) -> anyhow::Result<Vec<NewMarker>> {
         Value::Array(all) => all,
         one => vec![one],
     };
-    if all.is_empty() || all.len() > MOST {
+    if all.is_empty() || all.len() > MAX_MARKERS {
         bail!(
-            "the body has {} markers; 1 to {MOST} are taken at once",
+            "the body has {} markers; 1 to {MAX_MARKERS} are taken at once",
             all.len()
         );
     }
@@ -132,15 +132,15 @@ fn literal(regex: &str) -> Option<String> {
 fn checked(wanted: NewMarker) -> anyhow::Result<NewMarker> {
     let text = wanted.text.trim().to_owned();
     let is_broken = |text: &str| text.chars().any(char::is_control);
-    if text.is_empty() || is_broken(&text) || text.chars().count() > LONGEST {
+    if text.is_empty() || is_broken(&text) || text.chars().count() > MAX_TEXT_CHARS {
         bail!(
-            "a marker is a name of 1 to {LONGEST} characters on one line, such as \"deploy 1.4.2\""
+            "a marker is a name of 1 to {MAX_TEXT_CHARS} characters on one line, such as \"deploy 1.4.2\""
         );
     }
     if let Some(host) = &wanted.host
-        && (host.is_empty() || is_broken(host) || host.chars().count() > LONGEST_HOST)
+        && (host.is_empty() || is_broken(host) || host.chars().count() > MAX_HOST_CHARS)
     {
-        bail!("a host's name has 1 to {LONGEST_HOST} characters");
+        bail!("a host's name has 1 to {MAX_HOST_CHARS} characters");
     }
     Ok(NewMarker { text, ..wanted })
 }
@@ -233,7 +233,7 @@ mod tests {
         ] {
             assert!(read(wrong.as_bytes()).is_err(), "{wrong}");
         }
-        let long = format!(r#"{{"text":"{}"}}"#, "x".repeat(LONGEST + 1));
+        let long = format!(r#"{{"text":"{}"}}"#, "x".repeat(MAX_TEXT_CHARS + 1));
         assert!(read(long.as_bytes()).is_err());
     }
 

@@ -34,9 +34,9 @@ use ui::service_manager::notify;
 /// Interval at which signals are polled.
 const POLL: Duration = Duration::from_millis(100);
 /// Time after which a browser that was opened is ended.
-const BROWSER: Duration = Duration::from_secs(7 * 86_400);
+const BROWSER_TIME: Duration = Duration::from_secs(7 * 86_400);
 /// Threads that read sources at most.
-const READERS: usize = 8;
+const MAX_READER_THREADS: usize = 8;
 
 /// Settings of the server: all that can be wrong in its arguments and files, before it listens.
 pub(crate) struct ServerSettings {
@@ -107,7 +107,7 @@ pub(crate) fn run(args: &ServeArgs, context: &mut Context, interrupt: &Arc<Atomi
     let url = url(address, door.tls.is_some());
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
-        .max_blocking_threads(READERS)
+        .max_blocking_threads(MAX_READER_THREADS)
         .build()
         .refused()?;
     context.print(&format!("Serving {url}\n"))?;
@@ -229,7 +229,9 @@ fn url(address: SocketAddr, tls: bool) -> String {
 /// does not wait for that.
 fn open(url: String) {
     std::thread::spawn(move || {
-        let browser = linux::exec::Exec::new("xdg-open").arg(&url).limit(BROWSER);
+        let browser = linux::exec::Exec::new("xdg-open")
+            .arg(&url)
+            .limit(BROWSER_TIME);
         if let Err(error) = browser.run() {
             ui::context::notice(&format!("{url} could not be opened in a browser: {error}"));
         }

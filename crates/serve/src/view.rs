@@ -10,19 +10,19 @@ use crate::sources::disks::ExaminedDisks;
 use crate::sources::service::{Rows, ServiceFigures, usual_length, written};
 
 /// Bytes of a view's data.
-const MOST_BYTES: usize = 200_000;
+const MAX_VIEW_BYTES: usize = 200_000;
 /// Bytes of one figure as it is usually written, with its comma.
 const BYTES_OF_FIGURE: usize = 7;
 /// Disks of a view that names none.
-const USUAL_DISKS: usize = 4;
+const DEFAULT_DISKS: usize = 4;
 /// The most disks of a view.
-const MOST_DISKS: usize = 16;
+const MAX_DISKS: usize = 16;
 /// The most hosts of a view.
-const MOST_HOSTS: usize = 4;
+const MAX_HOSTS: usize = 4;
 /// The most findings and markers of a view.
-const MOST_BANDS: usize = 200;
+const MAX_BANDS: usize = 200;
 /// The fewest slots.
-const FEWEST: usize = 20;
+const MIN_SLOTS: usize = 20;
 
 /// Subject of a view: tag, span and disks.
 #[derive(Clone, Debug)]
@@ -54,11 +54,11 @@ pub(crate) fn response_times(
     loop {
         let answer = answer(sources, &question, now)?;
         let length = answer.json().len();
-        if length <= MOST_BYTES || question.points <= FEWEST {
+        if length <= MAX_VIEW_BYTES || question.points <= MIN_SLOTS {
             return Ok(answer);
         }
         // Bands and names took more than was thought.
-        question.points = (answer.time_s.len() * MOST_BYTES / length * 9 / 10).max(FEWEST);
+        question.points = (answer.time_s.len() * MAX_VIEW_BYTES / length * 9 / 10).max(MIN_SLOTS);
     }
 }
 
@@ -67,8 +67,8 @@ fn answer(sources: &Sources, question: &Question, now: Seconds) -> anyhow::Resul
     let selection = sources.selection_or_busiest(question.selection.as_ref(), &tags);
     let rows = rows(sources, selection.as_ref(), question);
     let count = match question.disks.len() {
-        0 => USUAL_DISKS,
-        count => count.min(MOST_DISKS),
+        0 => DEFAULT_DISKS,
+        count => count.min(MAX_DISKS),
     };
     let axis = rows.axis(question.from, question.to, slots(question.points, count));
     let figures = rows.figures(&axis);
@@ -76,7 +76,7 @@ fn answer(sources: &Sources, question: &Question, now: Seconds) -> anyhow::Resul
         named: &question.disks,
         most: match question.disks.is_empty() {
             true => count,
-            false => MOST_DISKS,
+            false => MAX_DISKS,
         },
     };
     let mut hosts = sources.hosts(&axis, question.host.as_deref(), choice);
@@ -90,13 +90,13 @@ fn answer(sources: &Sources, question: &Question, now: Seconds) -> anyhow::Resul
     names.extend(hosts.hosts.keys().cloned());
     let mut shown: Vec<String> = Vec::new();
     for name in names {
-        if !shown.contains(&name) && shown.len() < MOST_HOSTS {
+        if !shown.contains(&name) && shown.len() < MAX_HOSTS {
             shown.push(name);
         }
     }
     let (from, to) = (timestamp(axis.from()), timestamp(axis.to()));
     let mut markers = sources.markers(from, to).unwrap_or_default();
-    markers.drain(..markers.len().saturating_sub(MOST_BANDS));
+    markers.drain(..markers.len().saturating_sub(MAX_BANDS));
     let mut findings: Vec<_> = hosts
         .findings
         .iter()
@@ -104,7 +104,7 @@ fn answer(sources: &Sources, question: &Question, now: Seconds) -> anyhow::Resul
         .cloned()
         .collect();
     findings.sort_by_key(|finding| finding.began);
-    findings.drain(..findings.len().saturating_sub(MOST_BANDS));
+    findings.drain(..findings.len().saturating_sub(MAX_BANDS));
     Ok(ResponseTimes {
         from,
         to,
@@ -183,9 +183,9 @@ fn coarseness(span: Seconds) -> RollUpLevel {
 fn slots(points: usize, disks: usize) -> usize {
     let of_service = 12 + 2 + 5;
     let of_disks = 12 * disks;
-    let of_hosts = 6 * MOST_HOSTS.min(disks.max(1));
+    let of_hosts = 6 * MAX_HOSTS.min(disks.max(1));
     let bytes = 11 + BYTES_OF_FIGURE * (of_service + of_disks + of_hosts);
-    points.min(MOST_BYTES * 9 / 10 / bytes).max(FEWEST)
+    points.min(MAX_VIEW_BYTES * 9 / 10 / bytes).max(MIN_SLOTS)
 }
 
 /// A view as CSV: a line for each slot.

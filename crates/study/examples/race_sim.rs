@@ -5,7 +5,7 @@
 use std::time::Instant;
 
 use study::burnin::Rule;
-use study::burnin::rehearse::{Population, RehearsedRace, Rng, rehearse};
+use study::burnin::simulate::{Population, Rng, SimulatedRace, simulate};
 
 /// Usage of the program.
 const USAGE: &str = "race_sim [--hosts N] [--trials N] [--keep N] [--seed N] [--case NAME]";
@@ -133,14 +133,14 @@ fn table_row(seed: u64, case: (&str, &Population, Rule), hosts: usize, trials: u
     let (name, population, rule) = case;
     let mut rng = Rng::new(seed);
     let began = Instant::now();
-    let races: Vec<RehearsedRace> = (0..trials)
+    let races: Vec<SimulatedRace> = (0..trials)
         .map(|_| {
             let drawn = population.draw(hosts, &mut rng);
-            rehearse(&population.conditions, &drawn, rule, &mut rng)
+            simulate(&population.conditions, &drawn, rule, &mut rng)
         })
         .collect();
     let mean =
-        |of: &dyn Fn(&RehearsedRace) -> f64| races.iter().map(of).sum::<f64>() / trials as f64;
+        |of: &dyn Fn(&SimulatedRace) -> f64| races.iter().map(of).sum::<f64>() / trials as f64;
     let percent = |share: f64| format!("{:.1} %", 100.0 * share);
     println!(
         "{name:20} {hosts:6} {trials:6} {:>7} {:>7} {:>6} {:7.1} {:9.2} {:>8} {:>8} {:8.3}",

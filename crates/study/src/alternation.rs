@@ -3,9 +3,9 @@
 use crate::noise::mean;
 
 /// A shorter series cannot come back twice.
-const LEAST_SLICES: usize = 20;
+const MIN_SLICES: usize = 20;
 /// Two levels in means of several slices.
-struct Pooled {
+struct PooledLevels {
     slices: usize,
     /// Minimum ratio of the higher level to the lower one: a smaller one may be noise with memory.
     apart: f64,
@@ -14,27 +14,27 @@ struct Pooled {
     left: f64,
 }
 
-const POOLED: [Pooled; 3] = [
-    Pooled {
+const POOLED: [PooledLevels; 3] = [
+    PooledLevels {
         slices: 1,
         apart: 1.5,
         left: 0.1,
     },
-    Pooled {
+    PooledLevels {
         slices: 2,
         apart: 3.0,
         left: 0.16,
     },
-    Pooled {
+    PooledLevels {
         slices: 4,
         apart: 3.0,
         left: 0.16,
     },
 ];
 /// Minimum share of the slices that each level holds: fewer are outliers.
-const HELD: f64 = 0.1;
+const MIN_LEVEL_SHARE: f64 = 0.1;
 /// Minimum mean number of slices for which a level lasts: faster changes are grants of a limit.
-const STAY: usize = 3;
+const MIN_LEVEL_SLICES: usize = 3;
 
 /// Two levels between which a rate changes.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -58,15 +58,15 @@ pub fn find(slices: &[f64]) -> Option<Alternation> {
     })
 }
 
-impl Pooled {
+impl PooledLevels {
     /// The levels in means of slices.
     fn find(&self, means: &[f64]) -> Option<Alternation> {
-        if means.len() < LEAST_SLICES || means.iter().any(|mean| !mean.is_finite()) {
+        if means.len() < MIN_SLICES || means.iter().any(|mean| !mean.is_finite()) {
             return None;
         }
         let middle = best_middle(means)?;
         let (above, below): (Vec<f64>, Vec<f64>) = means.iter().partition(|mean| **mean > middle);
-        let least = HELD * means.len() as f64;
+        let least = MIN_LEVEL_SHARE * means.len() as f64;
         if (above.len() as f64) < least || (below.len() as f64) < least {
             return None;
         }
@@ -76,7 +76,7 @@ impl Pooled {
         let answers = 2 * below.iter().filter(|mean| **mean > 0.0).count() > below.len();
         let two_levels = answers && high >= self.apart * low && left <= self.left * spread(means);
         let changes = changes(means, middle);
-        let lasting = (changes + 1) * STAY <= means.len();
+        let lasting = (changes + 1) * MIN_LEVEL_SLICES <= means.len();
         (two_levels && changes >= 2 && lasting).then_some(Alternation { low, high, changes })
     }
 }

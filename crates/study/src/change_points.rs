@@ -1,7 +1,7 @@
 //! Moments at which a series changed, found without a given position: E-divisive (Matteson and James, 2014), which
 //! finds any change of distribution and any number of changes.
 //!
-//! It works on ranks, and no stretch is shorter than [`LEAST_STRETCH`]: a single spike is no change. Permutations
+//! It works on ranks, and no stretch is shorter than [`MIN_STRETCH_SLOTS`]: a single spike is no change. Permutations
 //! of blocks decide what chance does, and a change must also jump more than noise with the memory of the series does.
 
 use std::ops::Range;
@@ -9,11 +9,11 @@ use std::ops::Range;
 use record::random::SplitMix64;
 
 use crate::energy::{SampleSplit, block_length, shuffle_blocks};
-use crate::shift::{LEAST_SLOTS, jump_tail, ranks};
+use crate::shift::{MIN_SLOTS, jump_tail, ranks};
 
-/// Shortest stretch between two changes, in slots: a shorter one could not be compared ([`LEAST_SLOTS`], and one slot
+/// Shortest stretch between two changes, in slots: a shorter one could not be compared ([`MIN_SLOTS`], and one slot
 /// in which the change is under way), and would separate a change from the values that it is compared with.
-pub const LEAST_STRETCH: usize = LEAST_SLOTS + 1;
+pub const MIN_STRETCH_SLOTS: usize = MIN_SLOTS + 1;
 
 /// Permutations of one test: a p of 0.01 needs at least 99.
 const PERMUTATIONS: usize = 199;
@@ -22,7 +22,7 @@ const LEVEL: f64 = 0.01;
 /// Largest p of a jump by noise with memory. It is small, because the place was chosen to make the change large.
 const JUMP_LEVEL: f64 = 1e-4;
 /// Slots by which the largest energy statistic may miss the jump.
-const SCATTER: usize = 3;
+const MAX_MISS_SLOTS: usize = 3;
 
 /// A change of a series.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -80,7 +80,7 @@ impl SeriesForms {
         random: &mut SplitMix64,
     ) -> Option<ChangePoint> {
         let values = &self.ranks[stretch.clone()];
-        if values.len() < 2 * LEAST_STRETCH {
+        if values.len() < 2 * MIN_STRETCH_SLOTS {
             return None;
         }
         let order: Vec<usize> = (0..values.len()).collect();
@@ -101,8 +101,11 @@ impl SeriesForms {
 
     /// The largest jump at or near a split of the stretch that begins at `start`.
     fn jump(&self, start: usize, split: &Split) -> ChangePoint {
-        let first = split.at.saturating_sub(SCATTER).max(LEAST_STRETCH);
-        let last = (split.at + SCATTER).min(split.end - LEAST_STRETCH);
+        let first = split
+            .at
+            .saturating_sub(MAX_MISS_SLOTS)
+            .max(MIN_STRETCH_SLOTS);
+        let last = (split.at + MAX_MISS_SLOTS).min(split.end - MIN_STRETCH_SLOTS);
         let stretch = start..start + split.end;
         let forms = std::iter::once(&self.ranks).chain(&self.logs);
         let jumps = forms.flat_map(|form| {
@@ -132,8 +135,8 @@ fn best_split(values: &[f64], order: &[usize]) -> Option<Split> {
     let permuted: Vec<f64> = order.iter().map(|at| values[*at]).collect();
     let sums = Sums::new(&permuted);
     let mut best: Option<Split> = None;
-    for at in LEAST_STRETCH..=values.len() - LEAST_STRETCH {
-        for end in at + LEAST_STRETCH..=values.len() {
+    for at in MIN_STRETCH_SLOTS..=values.len() - MIN_STRETCH_SLOTS {
+        for end in at + MIN_STRETCH_SLOTS..=values.len() {
             let statistic = sums.statistic(at, end);
             if best.as_ref().is_none_or(|best| statistic > best.statistic) {
                 best = Some(Split { at, end, statistic });

@@ -7,15 +7,15 @@
 use crate::interval::mean_interval;
 
 /// The share of requests that may take longer than the target.
-const ALLOWED: f64 = 0.01;
+const LATE_SHARE: f64 = 0.01;
 /// Probability that chance alone gives a result.
-const CHANCE: f64 = 0.01;
+const SIGNIFICANCE: f64 = 0.01;
 /// Share of the due requests that must complete for a disk to keep up.
-const KEPT_UP: f64 = 0.95;
+const MIN_COMPLETED_SHARE: f64 = 0.95;
 /// Maximum number of trials; the search then ends with the known bounds.
-pub const MOST_TRIALS: usize = 32;
+pub const MAX_TRIALS: usize = 32;
 /// Highest rate that is tried, in requests a second; the lowest is 1.
-const FASTEST: f64 = 2e7;
+const MAX_RATE: f64 = 2e7;
 
 /// Completions in one slice of time.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -84,19 +84,19 @@ pub fn judge(trial: &Trial) -> TargetMet {
 fn judge_all(due: f64, slices: impl Iterator<Item = SliceCompletions> + Clone) -> TargetMet {
     let count: f64 = slices.clone().map(|slice| slice.count).sum();
     let over: f64 = slices.clone().map(|slice| slice.over).sum();
-    if count < due * KEPT_UP && count < due - 3.0 * due.sqrt() {
+    if count < due * MIN_COMPLETED_SHARE && count < due - 3.0 * due.sqrt() {
         return TargetMet::No;
     }
     let surplus: Vec<f64> = slices
-        .map(|slice| slice.over - ALLOWED * slice.count)
+        .map(|slice| slice.over - LATE_SHARE * slice.count)
         .collect();
     let Some(interval) = mean_interval(&surplus) else {
         return TargetMet::Unclear;
     };
-    let expected = ALLOWED * count;
-    if interval.high < 0.0 && poisson_at_most(over, expected) < CHANCE {
+    let expected = LATE_SHARE * count;
+    if interval.high < 0.0 && poisson_at_most(over, expected) < SIGNIFICANCE {
         TargetMet::Yes
-    } else if interval.low > 0.0 && 1.0 - poisson_at_most(over - 1.0, expected) < CHANCE {
+    } else if interval.low > 0.0 && 1.0 - poisson_at_most(over - 1.0, expected) < SIGNIFICANCE {
         TargetMet::No
     } else {
         TargetMet::Unclear
@@ -165,11 +165,11 @@ pub fn next(trials: &[Trial], first: f64, width: f64) -> Next {
         return Next::Measure(first);
     };
     let answer = bounds(&known);
-    if trials.len() >= MOST_TRIALS {
+    if trials.len() >= MAX_TRIALS {
         return Next::Found(guessed(answer, &known));
     }
     let (low, high) = match (answer.low, answer.high) {
-        (_, None) if most.rate >= FASTEST => return Next::Found(answer),
+        (_, None) if most.rate >= MAX_RATE => return Next::Found(answer),
         (_, None) => return Next::Measure(most.rate * 2.0),
         (None, Some(_)) if least.rate <= 1.0 => return Next::Found(answer),
         (None, Some(_)) => return Next::Measure((least.rate / 2.0).max(1.0)),

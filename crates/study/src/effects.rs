@@ -6,7 +6,7 @@ use crate::compare::RatioInterval;
 use crate::distribution::student_quantile;
 
 /// Minimum number of pairs from which it is known how much pairs differ.
-const LEAST_PAIRS: usize = 3;
+const MIN_PAIRS: usize = 3;
 
 /// Two layouts that differ in one factor alone.
 #[derive(Clone, Debug, PartialEq)]
@@ -61,7 +61,7 @@ pub fn effect(pairs: &[Pair]) -> Option<SettingEffect> {
     let least = means.iter().copied().min_by(f64::total_cmp)?;
     let most = means.iter().copied().max_by(f64::total_cmp)?;
     let groups = groups(&pairs);
-    let (centre, half) = if groups.len() >= LEAST_PAIRS {
+    let (centre, half) = if groups.len() >= MIN_PAIRS {
         over_values(&groups)
     } else {
         (mean(&means), over_blocks(&pairs))

@@ -8,9 +8,9 @@ use record::random::SplitMix64;
 const PERMUTATIONS: usize = 9999;
 /// Number of permutations with a statistic as large after which a test ends: its p is not small then (Besag and
 /// Clifford, 1991).
-const ENOUGH: usize = 20;
+const MAX_LARGER_STATISTICS: usize = 20;
 /// Minimum number of blocks of a series: with fewer there are too few permutations.
-const LEAST_BLOCKS: usize = 10;
+const MIN_BLOCKS: usize = 10;
 
 /// Division of a series into the sample before and the sample after.
 #[derive(Clone, Copy, Debug)]
@@ -20,7 +20,7 @@ pub(crate) struct SampleSplit {
 }
 
 /// The smallest p that [`two_sample`] gives.
-pub(crate) const LEAST_P: f64 = 1.0 / (PERMUTATIONS + 1) as f64;
+pub(crate) const MIN_P: f64 = 1.0 / (PERMUTATIONS + 1) as f64;
 
 /// A series in the order of its values: on a line the energy distance is an integral over that order.
 struct SortedSeries {
@@ -74,8 +74,8 @@ pub(crate) fn two_sample(values: &[f64], sides: SampleSplit) -> f64 {
             is_before[at] = place < sides.split;
         }
         as_large += usize::from(sorted.statistic(&is_before) >= seen);
-        if as_large == ENOUGH {
-            return ENOUGH as f64 / permutation as f64;
+        if as_large == MAX_LARGER_STATISTICS {
+            return MAX_LARGER_STATISTICS as f64 / permutation as f64;
         }
     }
     (as_large + 1) as f64 / (PERMUTATIONS + 1) as f64
@@ -101,7 +101,7 @@ pub(crate) fn block_length(values: &[f64], sides: SampleSplit) -> usize {
     let seen = products / squares;
     let memory = (seen + (1.0 + 3.0 * seen) / count).clamp(0.0, 0.95);
     let length = ((1.0 + memory) / (1.0 - memory)).round() as usize;
-    length.clamp(1, (values.len() / LEAST_BLOCKS).max(1))
+    length.clamp(1, (values.len() / MIN_BLOCKS).max(1))
 }
 
 /// Indices of a series cut into blocks at a random phase, in random order.

@@ -2,13 +2,13 @@
 
 /// Share of the measured I/O below which foreign I/O is a note: the file system's own journal and the background of a
 /// quiet host do as much.
-const WORTH_WARNING: f64 = 0.01;
+const WARN_SHARE: f64 = 0.01;
 /// Share below which foreign I/O is ignored, however narrow the interval.
-const NOTHING: f64 = 0.001;
+const IGNORED_SHARE: f64 = 0.001;
 
 /// Share of the interval's half width by which foreign I/O may move the figure: 92 of 100 intervals are still right
 /// then; with half of the width 84 would be.
-const HIDDEN: f64 = 0.25;
+const MAX_INTERVAL_SHARE: f64 = 0.25;
 
 /// Weight of foreign I/O against a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,9 +30,9 @@ pub fn weigh(foreign: f64, measured: f64, half_width: Option<f64>) -> Option<Wei
         return None;
     }
     let share = foreign / measured;
-    if share <= (HIDDEN * half_width.unwrap_or(0.0)).max(NOTHING) {
+    if share <= (MAX_INTERVAL_SHARE * half_width.unwrap_or(0.0)).max(IGNORED_SHARE) {
         None
-    } else if share <= WORTH_WARNING {
+    } else if share <= WARN_SHARE {
         Some(Weight::Slight)
     } else {
         Some(Weight::Misleading)

@@ -3,11 +3,11 @@
 use crate::noise::{Noise, ScaledSeries, batch_means, ones};
 
 /// Minimum number of values of a series: with fewer, too little is known of its autocorrelation.
-pub const LEAST_SLICES: usize = 20;
+pub const MIN_SLICES: usize = 20;
 
 /// Probability that the noise exceeds the half width. Not 5 %: the grid of the noise is coarse and real
 /// series are not normal, and simulation shows that this is what covers 95 times in 100.
-const TAIL: f64 = 0.045;
+const TAIL_PROBABILITY: f64 = 0.045;
 
 /// A mean and the bounds of its 95 % interval, in the unit of the series.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -55,11 +55,11 @@ impl Interval {
 /// interval is the mixture of Student t intervals that the grid gives, so that it widens where the series is
 /// too short to show its autocorrelation. Simulated coverage is in the tests.
 ///
-/// `None` with fewer than [`LEAST_SLICES`] values or with one that is not finite. No method can
+/// `None` with fewer than [`MIN_SLICES`] values or with one that is not finite. No method can
 /// see an autocorrelation as long as the series itself: where regimes last a third of the series or more
 /// (a rate that changes every second, watched for three), fewer than 95 in 100 are covered.
 pub fn mean_interval(slices: &[f64]) -> Option<Interval> {
-    if slices.len() < LEAST_SLICES {
+    if slices.len() < MIN_SLICES {
         return None;
     }
     let scaled = ScaledSeries::new(slices)?;
@@ -67,7 +67,7 @@ pub fn mean_interval(slices: &[f64]) -> Option<Interval> {
     let count = batches.len();
     // A constant series has no noise to learn: its mean is exact.
     let half_width = Noise::learn(&batches, &[ones(count)]).map_or(0.0, |noise| {
-        noise.half_width(&vec![1.0 / count as f64; count], TAIL)
+        noise.half_width(&vec![1.0 / count as f64; count], TAIL_PROBABILITY)
     });
     Some(Interval::around(scaled.mean, scaled.unit * half_width))
         .filter(|i| i.low.is_finite() && i.high.is_finite())
@@ -97,7 +97,7 @@ mod tests {
     #[test]
     fn too_few_or_not_finite_is_none() {
         assert_eq!(mean_interval(&[]), None);
-        assert_eq!(mean_interval(&[1.0; LEAST_SLICES - 1]), None);
+        assert_eq!(mean_interval(&[1.0; MIN_SLICES - 1]), None);
         let mut series = vec![1.0; 40];
         for bad in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
             series[7] = bad;

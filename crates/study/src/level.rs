@@ -7,12 +7,12 @@ use crate::residual::{residual_of_levels, residual_of_line};
 
 /// Minimum length of a series: a shorter one cannot distinguish a lasting drop from a rate that jumps every second or
 /// so.
-pub const LEAST_SLICES: usize = 70;
+pub const MIN_SLICES: usize = 70;
 /// Minimum drop that is reported, as a fraction of the level before.
-const WORTH_NAMING: f64 = 0.1;
+const MIN_DROP: f64 = 0.1;
 /// Probability that noise with the memory of the series looks like the drop. It is small, because the position of the
 /// drop was chosen to make it as large as possible.
-const TAIL: f64 = 5e-4;
+const TAIL_PROBABILITY: f64 = 5e-4;
 
 /// A drop from one level to another.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -30,7 +30,7 @@ pub struct LevelDrop {
 ///
 /// A dip that recovers, a trend, and noise with the memory of the series are no drop. The place is
 /// exact to a slice up to 100 slices, to a hundredth of the series beyond. `None` too with fewer
-/// than [`LEAST_SLICES`] values, with one that is not finite, and where the second level is nothing
+/// than [`MIN_SLICES`] values, with one that is not finite, and where the second level is nothing
 /// at all: that is a stall.
 pub fn find_drop(slices: &[f64]) -> Option<LevelDrop> {
     find_drop_where(slices, |_| true)
@@ -42,7 +42,7 @@ pub(crate) fn find_drop_where(
     slices: &[f64],
     is_wanted: impl Fn(usize) -> bool,
 ) -> Option<LevelDrop> {
-    let step = if slices.len() < LEAST_SLICES {
+    let step = if slices.len() < MIN_SLICES {
         None
     } else {
         find_step_where(slices, is_wanted)
@@ -53,14 +53,14 @@ pub(crate) fn find_drop_where(
     })
 }
 
-/// A step from one level to another, up or down, in at least half of [`LEAST_SLICES`]: enough for a doubt, while
+/// A step from one level to another, up or down, in at least half of [`MIN_SLICES`]: enough for a doubt, while
 /// [`find_drop`] is certain.
 pub(crate) fn find_step(slices: &[f64]) -> Option<LevelDrop> {
     find_step_where(slices, |_| true)
 }
 
 fn find_step_where(slices: &[f64], is_wanted: impl Fn(usize) -> bool) -> Option<LevelDrop> {
-    if slices.len() < LEAST_SLICES / 2 {
+    if slices.len() < MIN_SLICES / 2 {
         return None;
     }
     let scaled = ScaledSeries::new(slices)?;
@@ -78,7 +78,7 @@ fn find_step_where(slices: &[f64], is_wanted: impl Fn(usize) -> bool) -> Option<
     let (before, after) = (mean(first), mean(second));
     let level = |x: f64| scaled.mean + scaled.unit * x;
     let higher = level(before).abs().max(level(after).abs());
-    if (before - after).abs() * scaled.unit <= WORTH_NAMING * higher || !holds(first, second) {
+    if (before - after).abs() * scaled.unit <= MIN_DROP * higher || !holds(first, second) {
         return None;
     }
     let at = slices.len() - (count - split) * length;
@@ -95,7 +95,7 @@ fn find_step_where(slices: &[f64], is_wanted: impl Fn(usize) -> bool) -> Option<
     let noise = Noise::learn(&batches, &[ones(count), weights(0.0, 1.0)]);
     if noise
         .as_ref()
-        .is_some_and(|noise| noise.tail(&weights(early, -late), before - after) > TAIL)
+        .is_some_and(|noise| noise.tail(&weights(early, -late), before - after) > TAIL_PROBABILITY)
     {
         return None;
     }
@@ -220,7 +220,7 @@ mod tests {
 
     #[test]
     fn too_few_is_none() {
-        let short = [vec![300.0; 40], vec![100.0; LEAST_SLICES - 41]].concat();
+        let short = [vec![300.0; 40], vec![100.0; MIN_SLICES - 41]].concat();
         assert_eq!(find_drop(&short), None);
     }
 }

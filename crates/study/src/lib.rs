@@ -15,7 +15,7 @@
 //! | [`foreign`] | how much does I/O of others weigh against a figure? |
 //! | [`plateau`] | is the throughput too flat to be the disk's own? |
 //! | [`compare`] | is one run faster than another? |
-//! | [`few`] | where are the true means of things measured a few times each? |
+//! | [`small_samples`] | where are the true means of things measured a few times each? |
 //! | [`race`] | which layouts are worse beyond doubt, and which is the best? |
 //! | [`effects`] | what does one setting do instead of another? |
 //! | [`scaling`] | how does the rate grow with the members? |
@@ -46,7 +46,6 @@ mod distribution;
 pub mod drift;
 pub mod effects;
 mod energy;
-pub mod few;
 pub mod foreign;
 pub mod interval;
 pub mod level;
@@ -54,6 +53,7 @@ pub mod median;
 mod noise;
 pub mod outlying;
 pub mod pace;
+pub mod small_samples;
 
 pub mod plateau;
 #[cfg(test)]

@@ -12,7 +12,7 @@ use crate::distribution::student_tail;
 
 /// The longest series the grid is fitted to. Longer ones are first averaged in batches, which
 /// shortens their memory and bounds the cost.
-pub(crate) const MOST_BATCHES: usize = 100;
+pub(crate) const MAX_BATCHES: usize = 100;
 
 /// A hypothesis about the noise.
 struct State {
@@ -44,10 +44,10 @@ const WHITE: [f64; 3] = [0.0, 0.3, 0.6];
 /// Weight of independence, in hypotheses with a memory: without a prior for it, a short independent series
 /// gets a needlessly wide interval; with much more, a short series with a memory gets one that is too narrow.
 /// Chosen by simulation.
-const INDEPENDENCE: f64 = 50.0;
+const INDEPENDENCE_PRIOR: f64 = 50.0;
 /// Weight of the likelihood (a power likelihood, Holmes and Walker 2017). The likelihood is that of normal noise;
 /// rates that jump between levels are not normal, and it is too sure about them.
-const TRUST: f64 = 0.7;
+const LIKELIHOOD_POWER: f64 = 0.7;
 
 impl Noise {
     /// Learns the noise of `series` around the least-squares fit of `shapes` (each as long as the
@@ -65,10 +65,10 @@ impl Noise {
                     continue;
                 }
                 let fit = restricted_likelihood(series, shapes, phi, white)?;
-                let prior: f64 = if phi == 0.0 { INDEPENDENCE } else { 1.0 };
+                let prior: f64 = if phi == 0.0 { INDEPENDENCE_PRIOR } else { 1.0 };
                 let variance = fit.residual / degrees;
                 states.push(State {
-                    weight: TRUST * fit.ln_likelihood + prior.ln(),
+                    weight: LIKELIHOOD_POWER * fit.ln_likelihood + prior.ln(),
                     phi,
                     white,
                     variance,
@@ -226,10 +226,10 @@ fn restricted_likelihood(series: &[f64], shapes: &[Vec<f64>], phi: f64, white: f
     })
 }
 
-/// Averages `series` in batches of equal length, so that at most [`MOST_BATCHES`] remain; values that do not fill a
+/// Averages `series` in batches of equal length, so that at most [`MAX_BATCHES`] remain; values that do not fill a
 /// batch are left out at the start. Returns the length of a batch too.
 pub(crate) fn batch_means(series: &[f64]) -> (Vec<f64>, usize) {
-    let length = series.len().div_ceil(MOST_BATCHES).max(1);
+    let length = series.len().div_ceil(MAX_BATCHES).max(1);
     let batches = series[series.len() % length..].chunks_exact(length);
     (batches.map(mean).collect(), length)
 }

@@ -10,16 +10,16 @@
 use crate::median::median;
 
 /// The distance, in standard deviations of most values, beyond which a value is outlying.
-const BAR: f64 = 3.5;
+const OUTLYING_DEVIATIONS: f64 = 3.5;
 /// The MAD of the standard normal distribution.
 const NORMAL_MAD: f64 = 0.6745;
 /// Minimum number of values among which one can be outlying.
-pub const LEAST: usize = 5;
+pub const MIN_VALUES: usize = 5;
 
 /// True for each value that is outlying; a value within `near` of the median, as a share of it, is not. `None` where
-/// there are fewer than [`LEAST`] values, or one is not finite.
+/// there are fewer than [`MIN_VALUES`] values, or one is not finite.
 pub fn outlying(values: &[f64], near: f64) -> Option<Vec<bool>> {
-    if values.len() < LEAST || !values.iter().all(|value| value.is_finite()) {
+    if values.len() < MIN_VALUES || !values.iter().all(|value| value.is_finite()) {
         return None;
     }
     let middle = median(values.to_vec())?;
@@ -29,7 +29,7 @@ pub fn outlying(values: &[f64], near: f64) -> Option<Vec<bool>> {
     Some(
         distances
             .iter()
-            .map(|distance| *distance > BAR * spread && *distance > least)
+            .map(|distance| *distance > OUTLYING_DEVIATIONS * spread && *distance > least)
             .collect(),
     )
 }

@@ -24,9 +24,9 @@ use crate::noise::mean;
 use crate::residual::residual_of_line;
 
 /// Minimum length of a series.
-pub const LEAST_SLICES: usize = 20;
+pub const MIN_SLICES: usize = 20;
 /// Minimum length of a series that is judged again and again.
-pub(crate) const LEAST_SLICES_OFTEN: usize = 80;
+pub(crate) const MIN_SLICES_REPEATED: usize = 80;
 /// Multiple of the base latency that requests must take: otherwise nothing held them back.
 const WAITING: f64 = 1.5;
 /// Share of the requested depth that must really have been in flight (Little's law): with less, the program itself
@@ -36,13 +36,13 @@ const IN_FLIGHT: f64 = 0.7;
 /// count: 1/12, with some room.
 const QUANTIZATION: f64 = 0.13;
 /// Maximum error that passes as slight, in operations squared, where there are many operations in a slice.
-const SLIGHT: f64 = 2.0;
+const SLIGHT_ERROR: f64 = 2.0;
 
 /// Distance from the median at which a slice is an outlier, in mean deviations. Normal noise does not reach that.
 const OUTLIER: f64 = 6.0;
 /// Minimum number of base latencies in a slice. Where requests last nearly as long as slices, slices are filled by the
 /// rhythm of the requests in flight, and look flat.
-const LATENCIES_IN_SLICE: f64 = 20.0;
+const MIN_LATENCIES_IN_SLICE: f64 = 20.0;
 
 /// Measurements of a phase.
 #[derive(Clone, Copy, Debug)]
@@ -98,8 +98,8 @@ struct Test {
 }
 
 /// The test for a phase that is judged once: fewer than 1 series of independent slices in 100 are flatter.
-const ONCE: Test = Test {
-    least_slices: LEAST_SLICES,
+const SINGLE_TEST: Test = Test {
+    least_slices: MIN_SLICES,
     flattest: |slices| 0.012 + 0.3 / slices,
     slight: |_| QUANTIZATION,
     outliers: |_| 1,
@@ -110,11 +110,11 @@ const ONCE: Test = Test {
 /// hardly scatter, the least error is large next to it: a volume that takes two neighbouring requests for one lets a
 /// few more pass, by chance. So a slight error is let pass, up to what the times of a disk would add up to that vary
 /// by a tenth (0.0095 of 80 slices' scatter, which is 0.1 squared of the operations in each), but no more than
-/// [`SLIGHT`]: where there are many operations, disks of steadier times would pass.
-const OFTEN: Test = Test {
-    least_slices: LEAST_SLICES_OFTEN,
+/// [`SLIGHT_ERROR`]: where there are many operations, disks of steadier times would pass.
+const REPEATED_TEST: Test = Test {
+    least_slices: MIN_SLICES_REPEATED,
     flattest: |_| 0.0095,
-    slight: |level| (0.0095 * 80.0 * 0.1 * 0.1 * level).clamp(QUANTIZATION, SLIGHT),
+    slight: |level| (0.0095 * 80.0 * 0.1 * 0.1 * level).clamp(QUANTIZATION, SLIGHT_ERROR),
     outliers: few,
 };
 
@@ -125,15 +125,15 @@ pub(crate) fn few(slices: usize) -> usize {
 }
 
 /// The plateau of a closed-loop phase, if there is one. `None` too with fewer than
-/// [`LEAST_SLICES`] slices and where a figure is missing or invalid.
+/// [`MIN_SLICES`] slices and where a figure is missing or invalid.
 pub fn assess(phase: &Throughput<'_>) -> Option<Plateau> {
-    assess_by(phase, &ONCE)
+    assess_by(phase, &SINGLE_TEST)
 }
 
 /// The plateau of a disk that is judged again and again, so that what chance does once in a hundred times would be
-/// seen many times a day. It takes [`LEAST_SLICES_OFTEN`] slices.
+/// seen many times a day. It takes [`MIN_SLICES_REPEATED`] slices.
 pub(crate) fn assess_often(phase: &Throughput<'_>) -> Option<Plateau> {
-    assess_by(phase, &OFTEN)
+    assess_by(phase, &REPEATED_TEST)
 }
 
 fn assess_by(phase: &Throughput<'_>, test: &Test) -> Option<Plateau> {
@@ -148,7 +148,7 @@ fn assess_by(phase: &Throughput<'_>, test: &Test) -> Option<Plateau> {
     let ops_per_s = ops / phase.slice_s;
     let in_flight = ops_per_s * phase.mean_latency_s;
     let waits = phase.base_latency_s.is_none_or(|base| {
-        phase.mean_latency_s >= WAITING * base && phase.slice_s >= LATENCIES_IN_SLICE * base
+        phase.mean_latency_s >= WAITING * base && phase.slice_s >= MIN_LATENCIES_IN_SLICE * base
     });
     if !waits || in_flight < IN_FLIGHT * phase.depth {
         return None;
@@ -295,13 +295,13 @@ mod tests {
         }
         ops[40] = 165.0;
         ops[70] = 122.0;
-        assert!(is_flat(&ops, &OFTEN));
-        assert!(!is_flat(&ops, &ONCE));
+        assert!(is_flat(&ops, &REPEATED_TEST));
+        assert!(!is_flat(&ops, &SINGLE_TEST));
         // More than a few are no accident.
         ops[50] = 120.0;
         ops[60] = 120.0;
         ops[65] = 120.0;
-        assert!(!is_flat(&ops, &OFTEN));
+        assert!(!is_flat(&ops, &REPEATED_TEST));
     }
 
     #[test]
@@ -363,8 +363,8 @@ mod tests {
     fn senseless_input_is_none() {
         assert_eq!(
             assess(&Throughput {
-                ops: &OPS[..LEAST_SLICES - 1],
-                bytes: &BYTES[..LEAST_SLICES - 1],
+                ops: &OPS[..MIN_SLICES - 1],
+                bytes: &BYTES[..MIN_SLICES - 1],
                 ..CAP
             }),
             None

@@ -3,7 +3,7 @@
 use crate::compare::RatioInterval;
 
 /// Minimum share of the proportional growth: more members that bring less add nothing.
-const NOTHING: f64 = 0.1;
+const MIN_GROWTH_SHARE: f64 = 0.1;
 
 /// A rate with a number of members.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -38,7 +38,8 @@ pub fn knee(points: &[Point]) -> Option<usize> {
     let is_flat_from = |at: &usize| {
         let from = &before[*at];
         let between = before[*at + 1..].iter();
-        from.gain_to(last).is_some_and(|gain| gain.high < NOTHING)
+        from.gain_to(last)
+            .is_some_and(|gain| gain.high < MIN_GROWTH_SHARE)
             && !between.into_iter().any(|to| adds(from, to))
     };
     (0..before.len())
@@ -48,7 +49,8 @@ pub fn knee(points: &[Point]) -> Option<usize> {
 
 /// True if more members are shown to bring something.
 fn adds(from: &Rate, to: &Rate) -> bool {
-    from.gain_to(to).is_none_or(|gain| gain.low > NOTHING)
+    from.gain_to(to)
+        .is_none_or(|gain| gain.low > MIN_GROWTH_SHARE)
 }
 
 /// Rate of odd numbers of members as a share of the mean of their even neighbours, on average: 0.9 says that odd

@@ -8,7 +8,7 @@ use crate::energy::{self, SampleSplit};
 use crate::noise::{Noise, mean, ones};
 
 /// Minimum number of slots on either side. Three against three have no p below 0.1, whatever they show.
-pub const LEAST_SLOTS: usize = 10;
+pub const MIN_SLOTS: usize = 10;
 
 /// Difference of the values after a moment from those before.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -45,10 +45,10 @@ impl Shift {
 ///
 /// Two tests, each at twice its p (Bonferroni): Mann–Whitney's, with the variance of the ranks that their
 /// memory gives; and one by energy distance ([`energy::two_sample`]), for what changes otherwise than as a
-/// whole: a wider spread, or most values and not all. `None` if a side has fewer than [`LEAST_SLOTS`].
+/// whole: a wider spread, or most values and not all. `None` if a side has fewer than [`MIN_SLOTS`].
 pub fn shift(before: &[f64], after: &[f64]) -> Option<Shift> {
     let (before, after) = (logs(before), logs(after));
-    if before.len() < LEAST_SLOTS || after.len() < LEAST_SLOTS {
+    if before.len() < MIN_SLOTS || after.len() < MIN_SLOTS {
         return None;
     }
     let split = before.len();
@@ -59,7 +59,7 @@ pub fn shift(before: &[f64], after: &[f64]) -> Option<Shift> {
     let rise = mean(&ranks[split..]) - mean(&ranks[..split]);
     let by_rank = of_ranks.map_or(1.0, |effect| effect.p);
     // Permutations cannot show more than ranks have shown already.
-    let by_distance = match by_rank <= energy::LEAST_P {
+    let by_distance = match by_rank <= energy::MIN_P {
         true => 1.0,
         false => energy::two_sample(&together, SampleSplit { split }),
     };
@@ -74,7 +74,7 @@ pub fn shift(before: &[f64], after: &[f64]) -> Option<Shift> {
 /// Compares values at equal load: pairs of (load, value) before and after, in order of time. Only slots whose
 /// load occurs on both sides count, and the value's dependence on the load within them is taken out.
 ///
-/// `None` if the loads of the two sides overlap in fewer than [`LEAST_SLOTS`] slots of either: then a change of
+/// `None` if the loads of the two sides overlap in fewer than [`MIN_SLOTS`] slots of either: then a change of
 /// the curve cannot be distinguished from a movement along it.
 pub fn shift_at_equal_load(before: &[(f64, f64)], after: &[(f64, f64)]) -> Option<StepEffect> {
     let logs = |pairs: &[(f64, f64)]| -> Vec<(f64, f64)> {
@@ -89,7 +89,7 @@ pub fn shift_at_equal_load(before: &[(f64, f64)], after: &[(f64, f64)]) -> Optio
         pairs.into_iter().filter(inside).collect()
     };
     let (before, after) = (within(before), within(after));
-    if before.len() < LEAST_SLOTS || after.len() < LEAST_SLOTS {
+    if before.len() < MIN_SLOTS || after.len() < MIN_SLOTS {
         return None;
     }
     let split = before.len();

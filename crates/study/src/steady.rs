@@ -1,12 +1,12 @@
 //! Steadiness of a series: whether it has one level, and where that level begins.
 
-use crate::interval::LEAST_SLICES;
+use crate::interval::MIN_SLICES;
 use crate::level::find_step;
-use crate::noise::{MOST_BATCHES, Noise, ScaledSeries, batch_means, mean, ones};
+use crate::noise::{MAX_BATCHES, Noise, ScaledSeries, batch_means, mean, ones};
 use crate::residual::{residual_of_levels, residual_of_line};
 
 /// Minimum change that is reported, as a fraction of the mean: a long enough series makes any change certain.
-const WORTH_NAMING: f64 = 0.05;
+const MIN_CHANGE: f64 = 0.05;
 /// Significance level of a change. Two shapes are tried.
 const TAIL: f64 = 0.01;
 /// Significance level of a warm-up. It is small, because the end of the warm-up is chosen to make it as distinct as
@@ -58,7 +58,7 @@ pub fn assess(slices: &[f64]) -> Steadiness {
 }
 
 fn judge(slices: &[f64]) -> Option<Steadiness> {
-    if slices.len() < LEAST_SLICES {
+    if slices.len() < MIN_SLICES {
         return None;
     }
     let scaled = ScaledSeries::new(slices)?;
@@ -89,7 +89,7 @@ fn judge(slices: &[f64]) -> Option<Steadiness> {
     };
     let (drift_fraction, drift_chance) = change(&line);
     let (bend_fraction, bend_chance) = change(&parabola);
-    let real = |fraction: f64, chance: f64| fraction.abs() > WORTH_NAMING && chance < TAIL;
+    let real = |fraction: f64, chance: f64| fraction.abs() > MIN_CHANGE && chance < TAIL;
     let reason = if find_step(slices).is_some() {
         Reason::Step
     } else if real(drift_fraction, drift_chance) {
@@ -132,7 +132,7 @@ fn contrast(shape: &[f64]) -> Vec<f64> {
 /// it differs from the level behind it by more than the wander of the rest explains, with the memory that the
 /// rest shows, and where a straight line explains it no better. What is left is judged in the same way, until
 /// it begins at its own level: a ramp goes in steps. Bias and coverage of the mean of what is left are simulated
-/// in the tests. It needs more than [`LEAST_SLICES`] values, of which so many are left in any case.
+/// in the tests. It needs more than [`MIN_SLICES`] values, of which so many are left in any case.
 ///
 /// MSER-5 (White, Cobb and Spratt 2000), which leaves out groups of five values, needs several groups to judge
 /// by: it sees no burst in three seconds, where a throttle that grants its first slice twice counts for 3 %.
@@ -152,10 +152,10 @@ pub fn burst_end(slices: &[f64]) -> usize {
 /// The first slice at the level of the rest, where the mean before it differs by an excess that counts.
 fn settled_from(slices: &[f64], counts: fn(f64) -> bool) -> Option<usize> {
     let scaled = ScaledSeries::new(slices)?;
-    let length = slices.len().div_ceil(MOST_BATCHES).max(1);
+    let length = slices.len().div_ceil(MAX_BATCHES).max(1);
     // What does not fill a batch is left out at the end: the start is what matters here.
     let series: Vec<f64> = scaled.values.chunks_exact(length).map(mean).collect();
-    let latest = (slices.len() / 3).min(slices.len().checked_sub(LEAST_SLICES)?) / length;
+    let latest = (slices.len() / 3).min(slices.len().checked_sub(MIN_SLICES)?) / length;
     let far = scaled.mean / scaled.unit;
     let mut end = 0;
     while let Some(more) = leading(&series[end..], latest - end, far, counts) {

@@ -11,7 +11,7 @@
 use crate::distribution::ln_gamma;
 
 /// Largest number of hosts that is given: more would need a better past, not more hosts.
-pub const MOST: usize = 1_000_000;
+pub const MAX_HOSTS: usize = 1_000_000;
 
 /// Results of past hosts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub struct PastResults {
 
 impl PastResults {
     /// Probability that fewer than `want` of `started` hosts are good; one where no good one was ever seen.
-    fn lack(&self, want: usize, started: usize) -> f64 {
+    fn shortfall_probability(&self, want: usize, started: usize) -> f64 {
         if want == 0 {
             return 0.0;
         }
@@ -48,18 +48,18 @@ impl PastResults {
 
     /// Probability that at least `want` of `started` hosts are good, at the least.
     pub fn chance(&self, want: usize, started: usize) -> f64 {
-        1.0 - self.lack(want, started)
+        1.0 - self.shortfall_probability(want, started)
     }
 
     /// Number to start so that at least `want` are good with this chance, below one. `None` where the past is no
-    /// evidence: no good one was seen, or too few hosts to promise anything below [`MOST`].
+    /// evidence: no good one was seen, or too few hosts to promise anything below [`MAX_HOSTS`].
     pub fn to_start(&self, want: usize, chance: f64) -> Option<usize> {
-        let enough = |started: usize| self.lack(want, started) <= 1.0 - chance;
-        if chance.is_nan() || chance >= 1.0 || !enough(MOST) {
+        let enough = |started: usize| self.shortfall_probability(want, started) <= 1.0 - chance;
+        if chance.is_nan() || chance >= 1.0 || !enough(MAX_HOSTS) {
             return None;
         }
         // Never enough at the first, always at the second.
-        let (mut few, mut many) = (0, MOST);
+        let (mut few, mut many) = (0, MAX_HOSTS);
         if enough(few) {
             return Some(few);
         }
@@ -78,7 +78,7 @@ impl PastResults {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::burnin::rehearse::{Population, Rng};
+    use crate::burnin::simulate::{Population, Rng};
     use proptest::prelude::*;
 
     #[test]
@@ -158,7 +158,7 @@ mod tests {
         let population = Population::plain();
         let mut rng = Rng::new(5);
         let (want, trials, past_hosts) = (3, 400, 60);
-        let good = |host: &crate::burnin::rehearse::TrueHost| host.figure(0.1) > -0.1;
+        let good = |host: &crate::burnin::simulate::TrueHost| host.figure(0.1) > -0.1;
         let (mut kept, mut asked) = (0, 0);
         for _ in 0..trials {
             let past = population.draw(past_hosts, &mut rng);

@@ -5,17 +5,17 @@ use crate::distribution::student_quantile;
 use crate::interval::Interval;
 
 /// Minimum number of zones from which it is known how much they scatter.
-pub const LEAST_ZONES: usize = 16;
+pub const MIN_ZONES: usize = 16;
 /// An end is this part of the zones.
 const END: usize = 8;
 /// Probability that ends that are alike are called different.
 const TAIL: f64 = 0.01;
 /// Ends within this are alike, however little the zones scatter.
-const ALIKE: f64 = 0.02;
+const EQUAL_ENDS: f64 = 0.02;
 /// Ratio of the second read to the first from which a place is cold.
-const FAR: f64 = 2.0;
+const COLD_RATIO: f64 = 2.0;
 /// Ratio of the second read to the first from which a place is cold, where the rates are known with their intervals.
-const SURELY: f64 = 1.5;
+const COLD_RATIO_WITH_INTERVALS: f64 = 1.5;
 
 /// Comparison of the two ends of a disk.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -37,9 +37,9 @@ pub struct DiskEnds {
 /// must have been read in an order that has nothing to do with their position: otherwise a disk
 /// that gets slower with time would look like one that is slower at its end.
 ///
-/// `None` with fewer than [`LEAST_ZONES`] zones, or with a rate that is not above zero.
+/// `None` with fewer than [`MIN_ZONES`] zones, or with a rate that is not above zero.
 pub fn ends(rates: &[f64]) -> Option<DiskEnds> {
-    if rates.len() < LEAST_ZONES || !rates.iter().all(|rate| *rate > 0.0 && rate.is_finite()) {
+    if rates.len() < MIN_ZONES || !rates.iter().all(|rate| *rate > 0.0 && rate.is_finite()) {
         return None;
     }
     let logs: Vec<f64> = rates.iter().map(|rate| rate.ln()).collect();
@@ -57,7 +57,7 @@ pub fn ends(rates: &[f64]) -> Option<DiskEnds> {
         first: first.exp(),
         last: last.exp(),
         ratio,
-        differ: ratio.shows_difference() && (last - first).abs() >= ALIKE.ln_1p(),
+        differ: ratio.shows_difference() && (last - first).abs() >= EQUAL_ENDS.ln_1p(),
     })
 }
 
@@ -73,12 +73,12 @@ pub struct Rate {
 /// True if a place was cold: its second read was far faster than its first. A slow place is as slow the
 /// second time.
 pub fn is_cold(first: Rate, again: Rate) -> bool {
-    let far = first.mean > 0.0 && again.mean >= FAR * first.mean;
+    let far = first.mean > 0.0 && again.mean >= COLD_RATIO * first.mean;
     let ratio = first
         .interval
         .zip(again.interval)
         .and_then(|(first, again)| ratio_of_intervals(again, first));
-    far && ratio.is_none_or(|ratio| ratio.low > SURELY)
+    far && ratio.is_none_or(|ratio| ratio.low > COLD_RATIO_WITH_INTERVALS)
 }
 
 #[cfg(test)]

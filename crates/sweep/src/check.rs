@@ -9,7 +9,7 @@ use super::built_layout::schedulers;
 use super::layout::Layout;
 use super::plan::LayoutPlan;
 use super::record::{ExcludedSetting, SweepSettings};
-use array::check::{LEAST_XFS, kernel_has_md};
+use array::check::{MIN_XFS_SIZE, kernel_has_md};
 use array::host::ArrayHost;
 use domain::filesystem::Fs;
 
@@ -42,7 +42,7 @@ pub(crate) fn check(
         }
     }
     if problems.is_empty() && planned.layouts.is_empty() {
-        problems.push(nothing_left(planned));
+        problems.push(no_layout_error(planned));
     }
     notes.extend(lost_capacity(settings));
     if problems.is_empty() {
@@ -60,7 +60,7 @@ pub(crate) fn missing(program: &str, package: &str) -> String {
     )
 }
 
-fn nothing_left(planned: &LayoutPlan) -> String {
+fn no_layout_error(planned: &LayoutPlan) -> String {
     let listed: Vec<String> = planned
         .left_out
         .iter()
@@ -70,12 +70,7 @@ fn nothing_left(planned: &LayoutPlan) -> String {
 }
 
 /// Leaves out the layouts for which `is_out` is true, if there are any.
-fn leave_out(
-    planned: &mut LayoutPlan,
-    what: String,
-    why: String,
-    is_out: impl Fn(&Layout) -> bool,
-) {
+fn exclude(planned: &mut LayoutPlan, what: String, why: String, is_out: impl Fn(&Layout) -> bool) {
     let before = planned.layouts.len();
     planned.layouts.retain(|layout| !is_out(layout));
     if planned.layouts.len() < before {
@@ -87,7 +82,7 @@ fn file_systems(planned: &mut LayoutPlan, host: &ArrayHost) {
     for (fs, package) in [(Fs::Xfs, "xfsprogs"), (Fs::Ext4, "e2fsprogs")] {
         if !host.programs.has(fs.tool()) {
             let why = missing(fs.tool(), package);
-            leave_out(planned, format!("fs {}", fs.name()), why, |layout| {
+            exclude(planned, format!("fs {}", fs.name()), why, |layout| {
                 layout.fs == fs
             });
         }
@@ -121,7 +116,7 @@ fn scheduler_names(settings: &SweepSettings, planned: &mut LayoutPlan, host: &Ar
         });
         if let Some((path, there)) = without {
             let why = format!("{path} has {there}; a module may have to be loaded for another");
-            leave_out(planned, format!("scheduler {name}"), why, |layout| {
+            exclude(planned, format!("scheduler {name}"), why, |layout| {
                 layout.scheduler.as_ref() == Some(&name)
             });
         }
@@ -134,16 +129,16 @@ fn leave_out_small(settings: &SweepSettings, planned: &mut LayoutPlan) {
     // A device without a size is missing, which the claim reports.
     let too_small = |layout: &Layout| {
         let capacity = layout.capacity(&sizes);
-        layout.fs == Fs::Xfs && capacity.0 > 0 && capacity < LEAST_XFS
+        layout.fs == Fs::Xfs && capacity.0 > 0 && capacity < MIN_XFS_SIZE
     };
     let Some(first) = planned.layouts.iter().find(|layout| too_small(layout)) else {
         return;
     };
     let capacity = first.capacity(&sizes);
-    leave_out(
+    exclude(
         planned,
         "fs xfs on the smallest layouts".to_owned(),
-        format!("XFS needs {LEAST_XFS}, and one has {capacity} for data"),
+        format!("XFS needs {MIN_XFS_SIZE}, and one has {capacity} for data"),
         too_small,
     );
 }

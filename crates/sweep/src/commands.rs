@@ -24,7 +24,7 @@ pub(crate) fn commands(settings: &SweepSettings, layout: &Layout) -> Vec<String>
         .collect();
     let mut commands = match layout.geometry() {
         Some(geometry) => array(geometry, layout.fs, &members),
-        None => alone(layout.fs, &members),
+        None => single_disk_commands(layout.fs, &members),
     };
     if let Some(scheduler) = &layout.scheduler {
         commands.extend(members.iter().map(|member| {
@@ -75,7 +75,7 @@ fn array(geometry: Geometry, fs: Fs, members: &[PathBuf]) -> Vec<String> {
     lines
 }
 
-fn alone(fs: Fs, members: &[PathBuf]) -> Vec<String> {
+fn single_disk_commands(fs: Fs, members: &[PathBuf]) -> Vec<String> {
     let geometry = Geometry {
         level: Level::Linear,
         members: 1,

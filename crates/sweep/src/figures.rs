@@ -77,7 +77,7 @@ pub fn reason_never_measured(figure: &Figure, workload: &Workload) -> Option<Str
             Direction::Trim => "trims nothing",
         };
         format!("the phase {phase} {what}")
-    } else if !moves(direction) && figure.metric == Metric::Bytes {
+    } else if !moves_bytes(direction) && figure.metric == Metric::Bytes {
         "bytes are counted where they are read or written".to_owned()
     } else if !commits && !workload.sync_at_end && is_only(direction, workload) {
         format!("the phase {phase} does nothing else")
@@ -99,7 +99,7 @@ fn is_only(direction: Direction, workload: &Workload) -> bool {
 }
 
 /// True if requests of a direction transfer counted bytes: an fdatasync and a commit do not.
-fn moves(direction: Direction) -> bool {
+fn moves_bytes(direction: Direction) -> bool {
     matches!(direction, Direction::Read | Direction::Write)
 }
 
@@ -108,7 +108,7 @@ fn of_flow(flow: &Flow, direction: Direction, studied: &PhaseFigures) -> Vec<(Me
     let mut values = latencies(&flow.latency);
     if let Some(figures) = studied.flow(direction) {
         values.push((Metric::Iops, value(figures.iops)));
-        if moves(direction) {
+        if moves_bytes(direction) {
             values.push((Metric::Bytes, value(figures.bytes_per_s)));
         }
     }

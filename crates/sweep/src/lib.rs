@@ -116,7 +116,7 @@ pub fn document_types() -> Vec<ui::schema::DocumentType> {
     use ui::schema::DocumentType;
     vec![
         DocumentType::whole::<views::json::SweepDocument>("sweep", None),
-        DocumentType::of::<start::RehearsalBody>("sweep"),
+        DocumentType::of::<start::DryRunBody>("sweep"),
         DocumentType::of::<saved::AbandonedBody>("sweep"),
         DocumentType::of::<ec2::answer::TypeComparison>("sweep ec2"),
         DocumentType::of::<ec2::plan::PlanDocument>("sweep ec2"),

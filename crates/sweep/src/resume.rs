@@ -100,7 +100,7 @@ fn rename(
 ///
 /// # Errors
 /// All reasons against it.
-pub(super) fn rehearse(
+pub(super) fn check_dry_run(
     work: StoredWork<Checkpoint>,
     settings: &SweepSettings,
     allowed: &OverwriteConsent,

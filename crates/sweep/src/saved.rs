@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::anyhow;
-use job::{JobStore, LAST, OwnedJob, Takeover, named};
+use job::{JobStore, LAST_JOB_WORD, OwnedJob, Takeover, named};
 use ledger::{Ledger, LongWork as _};
 use linux::block::Devices;
 use linux::{process, remedy};
@@ -167,7 +167,7 @@ fn find(ledger: &Ledger, word: &str, unfinished: bool) -> Result<String, Failure
     };
     Err(Failure::refused(match named(&keys, word) {
         Ok(Some(key)) => return Ok(key.to_owned()),
-        Ok(None) if word == LAST => format!("the ledger has no {what}"),
+        Ok(None) if word == LAST_JOB_WORD => format!("the ledger has no {what}"),
         Ok(None) => format!("the ledger has no {what} {word}; 'last' is the newest"),
         Err(several) => format!(
             "{word} begins the names of {} sweeps: {}; write more of it",

@@ -55,9 +55,9 @@ pub(crate) fn start(
     if are_there && let Some(work) = unfinished(&store, &settings)? {
         let (allowed, key) = (allowed.begun(), work.summary.key.clone());
         if args.dry_run {
-            resume::rehearse(work, &settings, &allowed, &store, context)?;
+            resume::check_dry_run(work, &settings, &allowed, &store, context)?;
             context.notice(&format!("disksmith: the sweep {key} would continue."));
-            context.print(&rehearsal(&planned, args.json))?;
+            context.print(&dry_run_text(&planned, args.json))?;
             return Ok(None);
         }
         return resume::resume(&key, &settings, &allowed, store, context, programs).map(Some);
@@ -82,7 +82,7 @@ pub(crate) fn start(
         context.notice(&format!("disksmith: {note}"));
     }
     if args.dry_run {
-        context.print(&rehearsal(&planned, args.json))?;
+        context.print(&dry_run_text(&planned, args.json))?;
         return Ok(None);
     }
     begin(settings, planned, testbed, store, context).map(Some)
@@ -209,7 +209,7 @@ fn is_same_sweep(before: &SweepSettings, now: &SweepSettings) -> bool {
 /// Body of the document of `sweep --dry-run --json`.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub(crate) struct RehearsalBody<'a> {
+pub(crate) struct DryRunBody<'a> {
     /// Always true: nothing was touched.
     dry_run: bool,
     /// Names of the layouts that would be measured, as in tables.
@@ -219,10 +219,10 @@ pub(crate) struct RehearsalBody<'a> {
 }
 
 /// The layouts that would be measured.
-fn rehearsal(planned: &LayoutPlan, json: bool) -> String {
+fn dry_run_text(planned: &LayoutPlan, json: bool) -> String {
     let count = planned.layouts.len();
     if json {
-        let body = RehearsalBody {
+        let body = DryRunBody {
             dry_run: true,
             layouts: planned.layouts.iter().map(ToString::to_string).collect(),
             left_out: &planned.left_out,

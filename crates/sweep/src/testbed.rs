@@ -10,7 +10,6 @@ use record::Bytes;
 
 use super::built_layout::{BuiltLayout, set_schedulers};
 use super::layout::Layout;
-use array::alone;
 use array::building::CheckedMember;
 use array::check::{free_node, member};
 use array::create;
@@ -18,6 +17,7 @@ use array::geometry::Geometry;
 use array::host::ArrayHost;
 use array::plan::{ArrayPlan, FsPlan};
 use array::programs::Programs;
+use array::single_disk;
 use array::steps::{self, UndoResult};
 use domain::plan_binding::{self, PlannedDisk};
 use domain::raid::{Level, Raid10Layout};
@@ -184,7 +184,7 @@ impl Testbed {
         host.claims = claims;
         let plan = self.plan(layout, underway);
         let mut steps = match (layout.level, &members[..]) {
-            (None, [only]) => alone::steps(&plan, only),
+            (None, [only]) => single_disk::steps(&plan, only),
             _ => create::steps(&plan, &members, false, &self.etc),
         };
         // After a kill, it is repaired from the sweep's own checkpoint.

@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use clap::builder::TypedValueParser;
 use clap::error::ErrorKind;
 use clap::{Arg, Args, Command, Subcommand};
+use domain::moment::MomentOrDay;
 use domain::values::{Size, Span};
-use domain::when::MomentOrDay;
 use record::Nanos;
 
 use crate::classes::ClassBounds;

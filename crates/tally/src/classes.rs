@@ -5,7 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 
 /// Maximum number of classes.
-pub const MOST_CLASSES: usize = 8;
+pub const MAX_CLASSES: usize = 8;
 
 /// Upper bounds of all classes but the last, in milliseconds, ascending.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,7 +41,7 @@ impl FromStr for ClassBounds {
         let wrong = || {
             format!(
                 "'{text}' are no classes; write up to {} bounds in ms, ascending: 200,500,1000,2000",
-                MOST_CLASSES - 1
+                MAX_CLASSES - 1
             )
         };
         let bounds: Result<Vec<f64>, _> =
@@ -49,7 +49,7 @@ impl FromStr for ClassBounds {
         let bounds = bounds.map_err(|_| wrong())?;
         let ascending = bounds.windows(2).all(|pair| pair[0] < pair[1]);
         let sound = bounds.iter().all(|bound| bound.is_finite() && *bound > 0.0);
-        match ascending && sound && bounds.len() < MOST_CLASSES {
+        match ascending && sound && bounds.len() < MAX_CLASSES {
             true => Ok(ClassBounds(bounds)),
             false => Err(wrong()),
         }

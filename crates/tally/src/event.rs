@@ -1,15 +1,15 @@
 //! An event: a thing that happened once (or `count` times), under a tag.
 
-use crate::level::{EARLIEST, LATEST, Seconds};
+use crate::level::{MAX_TIME, MIN_TIME, Seconds};
 
 /// The longest tag with its labels, in bytes: what fits an index of every store.
-pub const LONGEST_TAG: usize = 512;
+pub const MAX_TAG_BYTES: usize = 512;
 /// The tag of all events whose tags are beyond the bound on tags (`--max-tags`).
-pub const OTHER: &str = "(other)";
+pub const OTHER_TAG: &str = "(other)";
 
 /// The largest count or value: so far below the largest double that no sum of them overflows. A sum that is no number
 /// could be added to no store.
-pub const LARGEST: f64 = 1e100;
+pub const MAX_VALUE: f64 = 1e100;
 
 /// A figure that an event carries.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -60,13 +60,13 @@ pub enum Rejection {
     #[error("it has no tag")]
     NoTag,
     /// A tag that is too long.
-    #[error("its tag with labels is longer than {LONGEST_TAG} bytes")]
+    #[error("its tag with labels is longer than {MAX_TAG_BYTES} bytes")]
     LongTag,
     /// A tag that is no text.
     #[error("its tag is not UTF-8 or has control characters")]
     TagText,
     /// A number that cannot be summed.
-    #[error("its count or its value is no number, or above {LARGEST:e}")]
+    #[error("its count or its value is no number, or above {MAX_VALUE:e}")]
     NotSummable,
     /// A response time below zero.
     #[error("its response time is negative")]
@@ -82,10 +82,10 @@ impl ParsedEvent<'_> {
         if self.tag.is_empty() {
             return Err(Rejection::NoTag);
         }
-        if self.tag.len() > LONGEST_TAG {
+        if self.tag.len() > MAX_TAG_BYTES {
             return Err(Rejection::LongTag);
         }
-        let summable = |number: f64| (-LARGEST..=LARGEST).contains(&number);
+        let summable = |number: f64| (-MAX_VALUE..=MAX_VALUE).contains(&number);
         if !summable(self.count) {
             return Err(Rejection::NotSummable);
         }
@@ -97,7 +97,7 @@ impl ParsedEvent<'_> {
             _ => {}
         }
         match self.at {
-            Some(at) if !(EARLIEST..LATEST).contains(&at) => Err(Rejection::Time),
+            Some(at) if !(MIN_TIME..MAX_TIME).contains(&at) => Err(Rejection::Time),
             _ => Ok(()),
         }
     }

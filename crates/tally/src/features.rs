@@ -1,6 +1,6 @@
 //! Clients without which this program may be built.
 
 /// Error of an address whose client was left out.
-pub(crate) fn left_out(feature: &str) -> String {
+pub(crate) fn missing_feature_error(feature: &str) -> String {
     format!("this program was built without {feature}; build it with --features {feature}")
 }

@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 /// Buckets in each power of two.
 const PER_DOUBLING: i32 = 64;
 /// The lowest bucket; it also holds all below it, and zero. Of milliseconds it ends below a nanosecond.
-pub const LOWEST: i16 = -20 * PER_DOUBLING as i16;
+pub const MIN_BUCKET: i16 = -20 * PER_DOUBLING as i16;
 /// The highest bucket; it also holds all above it. Of milliseconds it begins at 34 years.
-pub const HIGHEST: i16 = 40 * PER_DOUBLING as i16;
+pub const MAX_BUCKET: i16 = 40 * PER_DOUBLING as i16;
 
 /// Upper bounds of the buckets between 1 and 2, as the bits of a double's fraction.
 static FRACTIONS: [u64; PER_DOUBLING as usize] = fractions();
@@ -81,11 +81,11 @@ pub fn bucket(value: f64) -> i16 {
     // Subnormal numbers and zero have the exponent −1023: the lowest bucket.
     let exponent = (bits >> 52) as i32 - 1023;
     let fraction = bits & ((1 << 52) - 1);
-    if exponent < i32::from(LOWEST) / PER_DOUBLING {
-        return LOWEST;
+    if exponent < i32::from(MIN_BUCKET) / PER_DOUBLING {
+        return MIN_BUCKET;
     }
-    if exponent >= i32::from(HIGHEST) / PER_DOUBLING {
-        return HIGHEST;
+    if exponent >= i32::from(MAX_BUCKET) / PER_DOUBLING {
+        return MAX_BUCKET;
     }
     // A power of two is the upper bound of its bucket.
     let within = match fraction {
@@ -148,7 +148,7 @@ impl BucketCounts {
             }
         }
         found.map(|bucket| match bucket {
-            LOWEST => 0.0,
+            MIN_BUCKET => 0.0,
             bucket => upper(bucket) * (-0.5 / f64::from(PER_DOUBLING)).exp2(),
         })
     }
@@ -167,11 +167,11 @@ mod tests {
             (0.5, -64),
             (1.000_001, 1),
             (1.999_999, 64),
-            (0.0, LOWEST),
-            (-0.0, LOWEST),
-            (1e-300, LOWEST),
-            (f64::MAX, HIGHEST),
-            (2.0_f64.powi(40), HIGHEST),
+            (0.0, MIN_BUCKET),
+            (-0.0, MIN_BUCKET),
+            (1e-300, MIN_BUCKET),
+            (f64::MAX, MAX_BUCKET),
+            (2.0_f64.powi(40), MAX_BUCKET),
         ] {
             assert_eq!(bucket(value), expected, "{value}");
         }

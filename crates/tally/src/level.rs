@@ -17,9 +17,9 @@ pub const MINUTE: Seconds = 60;
 pub const HOUR: Seconds = 3600;
 
 /// The earliest time of an event: 1970.
-pub const EARLIEST: Seconds = 0;
+pub const MIN_TIME: Seconds = 0;
 /// The latest time of an event: 2200. What is later is a fault of a clock or of a unit.
-pub const LATEST: Seconds = 7_258_118_400;
+pub const MAX_TIME: Seconds = 7_258_118_400;
 
 /// Length of the periods of a roll-up.
 #[derive(

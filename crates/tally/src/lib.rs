@@ -15,7 +15,7 @@ pub mod level;
 mod lines;
 mod metrics;
 mod moving;
-mod news;
+mod notices;
 pub mod parse;
 pub mod pipeline;
 mod places;

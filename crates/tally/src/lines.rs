@@ -49,7 +49,7 @@ impl Lines {
     }
 
     /// The whole lines. They are given again until they are consumed.
-    pub(crate) fn whole(&mut self) -> &[u8] {
+    pub(crate) fn whole_lines(&mut self) -> &[u8] {
         let end = memchr::memrchr(b'\n', &self.buffer[..self.filled]);
         self.given = match end {
             Some(end) => end + 1,
@@ -89,7 +89,7 @@ mod tests {
                     Ok(piece.len())
                 }).unwrap();
                 rest = behind;
-                let whole = lines.whole();
+                let whole = lines.whole_lines();
                 prop_assert!(whole.is_empty() || whole.ends_with(b"\n"));
                 found.extend_from_slice(whole);
                 lines.consume();

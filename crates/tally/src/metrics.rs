@@ -13,12 +13,12 @@ use crate::server::{Server, answer};
 use ui::PROMETHEUS_TEXT;
 
 /// A source with its counters.
-pub(crate) type Metered = (String, Arc<Meter>);
+pub(crate) type NamedMeter = (String, Arc<Meter>);
 
 const FORM: HeaderValue = HeaderValue::from_static(PROMETHEUS_TEXT);
 
 /// Serves metrics.
-pub(crate) fn serve(address: SocketAddr, meters: Vec<Metered>) -> std::io::Result<Server> {
+pub(crate) fn serve(address: SocketAddr, meters: Vec<NamedMeter>) -> std::io::Result<Server> {
     let meters = Arc::new(meters);
     Server::start(address, move |request| {
         let found = (request.uri().path() == "/metrics").then(|| text(&meters));
@@ -112,7 +112,7 @@ const METRICS: [(&str, &str, &str, f64, Counter); 12] = [
     ),
 ];
 
-fn text(meters: &[Metered]) -> String {
+fn text(meters: &[NamedMeter]) -> String {
     let mut text = String::new();
     for (name, kind, meaning, unit, counter) in METRICS {
         let _ = write!(

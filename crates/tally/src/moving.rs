@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crate::args::MoveArgs;
-use crate::level::{EARLIEST, LATEST, RollUpLevel, Seconds};
+use crate::level::{MAX_TIME, MIN_TIME, RollUpLevel, Seconds};
 use crate::pipeline::now;
 use crate::places::refused;
 use crate::query::Series;
@@ -37,11 +37,11 @@ pub(crate) fn run(args: &MoveArgs, context: &mut Context, interrupt: &AtomicBool
     drop(archive);
     let from = args.from.open_movable(&settings).map_err(refused)?;
     let to = args.to.open_movable(&settings).map_err(refused)?;
-    let since = args.since.map_or(EARLIEST, |when| when.at.as_second());
-    let until = args
-        .until
-        .map_or(LATEST, |when| when.day_ends.unwrap_or(when.at).as_second());
-    let mut moving = Moving {
+    let since = args.since.map_or(MIN_TIME, |when| when.at.as_second());
+    let until = args.until.map_or(MAX_TIME, |when| {
+        when.day_ends.unwrap_or(when.at).as_second()
+    });
+    let mut moving = StoreMove {
         target: args.to.to_string(),
         from,
         to,
@@ -87,7 +87,7 @@ fn slices(tags: Option<Vec<i64>>, range: Range<Seconds>) -> Vec<MovedRows> {
 }
 
 /// Two stores with rows on their way.
-struct Moving {
+struct StoreMove {
     from: Box<dyn Movable>,
     to: Box<dyn Movable>,
     /// Address of the second.
@@ -95,7 +95,7 @@ struct Moving {
     rows: usize,
 }
 
-impl Moving {
+impl StoreMove {
     /// Moves slices, after what an earlier run left on its way; false if it was stopped.
     fn all(&mut self, slices: &[MovedRows], interrupt: &AtomicBool) -> Result<bool, StoreError> {
         self.deliver()?;

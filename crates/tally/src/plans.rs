@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use crate::args::TallyArgs;
 use crate::config::{Config, ConfigFile};
 use crate::level::Seconds;
-use crate::metrics::Metered;
-use crate::news::report;
+use crate::metrics::NamedMeter;
+use crate::notices::report;
 use crate::pipeline::{self, PipelineEnd, SharedState, SumTargets};
 use crate::places::Stores;
 use crate::store::{Result, Store, StoreError, StoreLimits};
@@ -16,7 +16,7 @@ use crate::store::{Result, Store, StoreError, StoreLimits};
 /// Interval at which pipelines that are held are polled.
 const POLL: Duration = Duration::from_millis(20);
 /// Time for the stores in force to take what is summed, before the plan changes.
-const DRAIN: Duration = Duration::from_secs(30);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The plan that arguments and configuration ask for.
 pub(crate) fn plan(args: &TallyArgs, stores: &Stores) -> anyhow::Result<SumTargets> {
@@ -73,7 +73,7 @@ pub(crate) fn reload(
     stores: &Stores,
     shared: &SharedState,
     pipelines: &[JoinHandle<PipelineEnd>],
-    meters: &[Metered],
+    meters: &[NamedMeter],
 ) {
     let Stores::Configured(file, _) = stores else {
         // As without a handler.
@@ -94,7 +94,7 @@ fn change(
     file: &ConfigFile,
     shared: &SharedState,
     pipelines: &[JoinHandle<PipelineEnd>],
-    meters: &[Metered],
+    meters: &[NamedMeter],
 ) -> anyhow::Result<()> {
     let config = file.read()?;
     let mut addresses = config.stores.iter().map(|(_, store)| store);
@@ -111,7 +111,7 @@ fn change(
     let is_running = |pipeline: &&JoinHandle<PipelineEnd>| !pipeline.is_finished();
     let is_held = || plans.held() >= pipelines.iter().filter(is_running).count();
     let began = Instant::now();
-    while !is_held() && began.elapsed() < DRAIN && !shared.stop.load(Relaxed) {
+    while !is_held() && began.elapsed() < DRAIN_TIMEOUT && !shared.stop.load(Relaxed) {
         std::thread::sleep(POLL);
     }
     let changed = match is_held() || shared.stop.load(Relaxed) {
@@ -123,7 +123,7 @@ fn change(
         false => all_are_up(meters).and_then(|()| {
             anyhow::bail!(
                 "the stores in force did not take within {} s what is summed; send SIGHUP again",
-                DRAIN.as_secs()
+                DRAIN_TIMEOUT.as_secs()
             )
         }),
     };
@@ -132,7 +132,7 @@ fn change(
 }
 
 /// An error if a store in force is down: it would not get what is summed for it.
-fn all_are_up(meters: &[Metered]) -> anyhow::Result<()> {
+fn all_are_up(meters: &[NamedMeter]) -> anyhow::Result<()> {
     match meters.iter().find_map(|(_, meter)| meter.store_reason()) {
         None => Ok(()),
         Some(reason) => anyhow::bail!(

@@ -23,7 +23,7 @@ use std::str::FromStr;
 
 use crate::event::parts;
 use crate::histogram::BucketCounts;
-use crate::level::{EARLIEST, LATEST, RollUpLevel, Seconds};
+use crate::level::{MAX_TIME, MIN_TIME, RollUpLevel, Seconds};
 use crate::store::{Archive, Result, Settings, StoreAddress, StoreError};
 use crate::sums::Values;
 
@@ -242,7 +242,7 @@ fn collect(
     into: RollUpLevel,
     found: &mut BTreeMap<Seconds, RollUp>,
 ) -> Result<()> {
-    let (from, to) = (from.max(EARLIEST), to.min(LATEST));
+    let (from, to) = (from.max(MIN_TIME), to.min(MAX_TIME));
     let zone = archive.settings().zone.clone();
     let rolled = match level.finer() {
         Some(_) => archive.watermark(level)?,

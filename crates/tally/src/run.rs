@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 
 use crate::args::TallyArgs;
-use crate::metrics::{self, Metered};
+use crate::metrics::{self, NamedMeter};
 use crate::parse::Parser;
 use crate::pipeline::meter::Meter;
 use crate::pipeline::{DeadLetters, FlushRule, Pipeline, PipelineEnd, Plans, SharedState};
@@ -25,7 +25,7 @@ use ui::service_manager::notify;
 /// Interval at which the pipelines are polled.
 const POLL: Duration = Duration::from_millis(100);
 /// Interval between two lines of what was done.
-const REPORT: Duration = Duration::from_secs(60);
+const REPORT_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Runs a pipeline for each source.
 pub(crate) fn run(
@@ -106,7 +106,7 @@ pub(crate) fn run(
         }
         match &mut screen {
             Some(screen) => screen.show(&meters),
-            None if reported.elapsed() >= REPORT => {
+            None if reported.elapsed() >= REPORT_INTERVAL => {
                 reported = Instant::now();
                 print_summary(&meters);
             }
@@ -147,7 +147,7 @@ fn unopened(error: StoreError, context: &Context, interrupt: &AtomicBool) -> Out
 }
 
 /// Reports what was done for each source, with fields for the journal.
-fn print_summary(meters: &[Metered]) {
+fn print_summary(meters: &[NamedMeter]) {
     for (address, meter) in meters {
         let field = |name: &str, value: String| (format!("DISKSMITH_{name}"), value);
         let counter = |name, counter: &AtomicU64| field(name, counter.load(Relaxed).to_string());
@@ -189,7 +189,7 @@ fn summary(address: &str, meter: &Meter) -> String {
     line
 }
 
-fn report_rejected(context: &Context, meters: &[Metered], path: &Path) {
+fn report_rejected(context: &Context, meters: &[NamedMeter], path: &Path) {
     if meters
         .iter()
         .any(|(_, meter)| meter.rejected.load(Relaxed) > 0)

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use ratatui::text::Line;
 
-use crate::metrics::Metered;
-use crate::news;
+use crate::metrics::NamedMeter;
+use crate::notices;
 use ui::format::{number, seconds};
 use ui::screen::Inline;
 use ui::table::{Column, layout};
@@ -26,9 +26,9 @@ pub(crate) struct TallyScreen {
 
 impl TallyScreen {
     /// A screen, where standard error is a terminal.
-    pub(crate) fn open(meters: &[Metered]) -> Option<TallyScreen> {
+    pub(crate) fn open(meters: &[NamedMeter]) -> Option<TallyScreen> {
         let inline = ui::progress::is_drawn().then(Inline::on_stderr)?.ok()?;
-        news::take();
+        notices::take();
         for (_, meter) in meters {
             meter.top_is_shown.store(true, Relaxed);
         }
@@ -40,8 +40,8 @@ impl TallyScreen {
     }
 
     /// Draws what is new, a second after the last picture.
-    pub(crate) fn show(&mut self, meters: &[Metered]) {
-        let pending = news::take();
+    pub(crate) fn show(&mut self, meters: &[NamedMeter]) {
+        let pending = notices::take();
         let elapsed = self.drawn.map(|drawn| drawn.elapsed());
         if pending.is_empty() && elapsed.is_some_and(|elapsed| elapsed < INTERVAL) {
             return;
@@ -60,7 +60,7 @@ impl TallyScreen {
             .zip(&self.events)
             .map(|(now, before)| (now - before) as f64 / span)
             .collect();
-        let text = picture(meters, &rates, self.inline.room().width.into());
+        let text = render(meters, &rates, self.inline.room().width.into());
         let lines = text.lines().map(|line| Line::raw(line.to_owned()));
         self.inline.draw(lines.collect());
         self.events = events;
@@ -71,14 +71,14 @@ impl TallyScreen {
 impl Drop for TallyScreen {
     fn drop(&mut self) {
         self.inline.hide();
-        news::end()
+        notices::end()
             .iter()
             .for_each(|text| ui::context::notice(text));
     }
 }
 
 /// A row for each source, and the tags with the most events of the last flush.
-fn picture(meters: &[Metered], rates: &[f64], columns: usize) -> String {
+fn render(meters: &[NamedMeter], rates: &[f64], columns: usize) -> String {
     let whole = |value: f64| number(value).trim_end_matches(".0").to_owned();
     let of = |counter: &AtomicU64| counter.load(Relaxed) as f64;
     let shown = [
@@ -151,7 +151,7 @@ mod tests {
             ("kafka://a:9092/events".to_owned(), Arc::new(meter)),
             ("-".to_owned(), Arc::default()),
         ];
-        insta::assert_snapshot!(picture(&meters, &[12_345.0, 0.0], 100), @r"
+        insta::assert_snapshot!(render(&meters, &[12_345.0, 0.0], 100), @r"
         source                 events/s     events  lag  sums  flushes  last flush  rejected
         kafka://a:9092/events    12,345  1,234,567   17     0        0      0.12 s         0
         -                             0          0    –     0        0      0.0 ms         0

@@ -17,11 +17,11 @@ use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome};
 use ui::format::count;
 
 /// Bytes of a datagram that every network takes.
-const DATAGRAM: usize = 1400;
+const MAX_DATAGRAM_BYTES: usize = 1400;
 /// Jobs that gearmand has not confirmed.
-const UNCONFIRMED: usize = 1000;
+const MAX_UNCONFIRMED_JOBS: usize = 1000;
 /// Tries of a request, a second apart.
-const TRIES: u32 = 30;
+const ATTEMPTS: u32 = 30;
 
 /// Sends events, and returns when they are taken.
 pub(crate) fn send(args: &SendArgs, context: &mut Context) -> Outcome {
@@ -124,7 +124,7 @@ impl Destination {
                 let lines: Vec<&[u8]> = batch.text.split_inclusive(|byte| *byte == b'\n').collect();
                 let mut datagram = Vec::new();
                 for line in lines {
-                    if !datagram.is_empty() && datagram.len() + line.len() > DATAGRAM {
+                    if !datagram.is_empty() && datagram.len() + line.len() > MAX_DATAGRAM_BYTES {
                         socket.send(&datagram)?;
                         datagram.clear();
                     }
@@ -153,7 +153,7 @@ impl Destination {
                 );
                 stream.send(&packet)?;
                 *unconfirmed += 1;
-                confirm(stream, unconfirmed, UNCONFIRMED)?;
+                confirm(stream, unconfirmed, MAX_UNCONFIRMED_JOBS)?;
             }
         }
         batch.sent += batch.lines as u64;
@@ -241,7 +241,7 @@ fn confirm(
 /// Posts until it is committed: under one key it counts once, however often it is sent.
 fn post(url: &str, key: &str, token: Option<&str>, text: &[u8]) -> anyhow::Result<()> {
     let mut last = String::new();
-    for _ in 0..TRIES {
+    for _ in 0..ATTEMPTS {
         let mut request = ureq::post(url)
             .config()
             .http_status_as_error(false)
@@ -269,5 +269,5 @@ fn post(url: &str, key: &str, token: Option<&str>, text: &[u8]) -> anyhow::Resul
         }
         std::thread::sleep(Duration::from_secs(1));
     }
-    anyhow::bail!("{url} does not take the events after {TRIES} tries: {last}")
+    anyhow::bail!("{url} does not take the events after {ATTEMPTS} tries: {last}")
 }

@@ -16,13 +16,13 @@ use linux::remedy;
 use tokio::sync::{Semaphore, oneshot};
 
 /// Connections at once; others wait in the kernel's queue.
-const CONNECTIONS: usize = 256;
+const MAX_CONNECTIONS: usize = 256;
 /// Bytes of a head.
 const HEAD: usize = 16 << 10;
 /// Time for a head, also of the next request of a connection.
 const HEAD_TIME: Duration = Duration::from_secs(10);
 /// Wait after a connection that could not be taken.
-const PAUSE: Duration = Duration::from_millis(100);
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
 /// An answer.
 pub(crate) type HttpResponse = Response<Full<Bytes>>;
@@ -65,7 +65,7 @@ impl Server {
                     _ = stopped => {}
                 }
                 // Answers that were given are on their way.
-                tokio::time::sleep(PAUSE).await;
+                tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
             });
         });
         Ok(Server {
@@ -93,14 +93,14 @@ where
     let Ok(listener) = tokio::net::TcpListener::from_std(listener) else {
         return;
     };
-    let slots = Arc::new(Semaphore::new(CONNECTIONS));
+    let slots = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     loop {
         let Ok(slot) = Arc::clone(&slots).acquire_owned().await else {
             return;
         };
         let Ok((stream, _)) = listener.accept().await else {
             // There may be no descriptor left: the next try would fail as fast.
-            tokio::time::sleep(PAUSE).await;
+            tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
             continue;
         };
         let handler = handler.clone();

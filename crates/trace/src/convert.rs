@@ -29,13 +29,13 @@ pub(crate) struct Document {
     /// Size of the file that was written.
     bytes: u64,
     /// Parts of the trace that the format cannot hold.
-    not_held: Vec<UnheldPart>,
+    not_held: Vec<UnsupportedPart>,
 }
 
 /// A part that the format cannot hold.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-struct UnheldPart {
+struct UnsupportedPart {
     /// Name of the part.
     part: &'static str,
     /// Number of I/Os that lost it.
@@ -69,7 +69,7 @@ pub(crate) fn convert(
         not_held: converted
             .lost
             .iter()
-            .map(|(part, ios)| UnheldPart {
+            .map(|(part, ios)| UnsupportedPart {
                 part: part.name(),
                 ios: *ios,
             })

@@ -8,10 +8,10 @@ use record::Nanos;
 
 use crate::io::{Caveats, Device, DeviceIndex, Header, Io, NameIndex, ReadError, TraceReader};
 use crate::names::Names;
-use crate::order::{HELD, Reorder};
+use crate::order::{REORDER_ENTRIES, Reorder};
 
 /// Devices that a trace may have.
-const MOST_DEVICES: usize = u16::MAX as usize;
+const MAX_DEVICES: usize = u16::MAX as usize;
 
 /// Decoder of a format.
 pub(crate) trait Decode: Send {
@@ -77,10 +77,10 @@ impl Sink {
             return Ok(*number);
         }
         let devices = &mut self.header.devices;
-        if devices.len() >= MOST_DEVICES {
+        if devices.len() >= MAX_DEVICES {
             return Err(ReadError::Devices {
                 path: self.path.clone(),
-                most: MOST_DEVICES,
+                most: MAX_DEVICES,
             });
         }
         let number = DeviceIndex(devices.len() as u16);
@@ -135,7 +135,7 @@ impl<D: Decode> DecodedTrace<D> {
     }
 
     fn fill(&mut self) -> Result<(), ReadError> {
-        while !self.at_end && self.sink.order.len() < HELD {
+        while !self.at_end && self.sink.order.len() < REORDER_ENTRIES {
             self.at_end = !self.decoder.decode(&mut self.sink)?;
         }
         Ok(())
@@ -173,7 +173,7 @@ impl<D: Decode> Iterator for DecodedTrace<D> {
                 path: self.sink.path.clone(),
                 number: self.given,
                 by: self.last - io.issued,
-                held: HELD,
+                held: REORDER_ENTRIES,
             };
             return self.failed(error);
         }

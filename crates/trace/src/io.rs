@@ -187,13 +187,13 @@ pub struct Caveats {
 }
 
 /// Share of lost or ambiguous events up to which a trace is doubtful; above it is invalid.
-const DOUBTFUL: f64 = 0.01;
+const DOUBTFUL_LOST_SHARE: f64 = 0.01;
 
 impl Caveats {
     /// Severity of so many lost or ambiguous events beside so many I/Os; `None` of none.
     pub fn severity_of(count: u64, ios: u64) -> Option<Severity> {
         let share = count as f64 / ios.max(1) as f64;
-        let severity = match share > DOUBTFUL {
+        let severity = match share > DOUBTFUL_LOST_SHARE {
             true => Severity::Invalid,
             false => Severity::Warn,
         };

@@ -14,7 +14,7 @@ use crate::pair::Pairing;
 use crate::tracepoints::{BufferSize, TracedDevice, Tracepoints, traced};
 
 /// Names of threads that are kept.
-const MOST_THREADS: usize = 65_536;
+const MAX_THREADS: usize = 65_536;
 
 /// A request that completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,7 +101,7 @@ impl Live {
         } = self;
         tracepoints.collect(|decoded| {
             let name = decoded.comm.as_deref()?;
-            if threads.len() >= MOST_THREADS {
+            if threads.len() >= MAX_THREADS {
                 threads.clear();
             }
             let known = threads.get(&decoded.thread);

@@ -7,9 +7,9 @@ use crate::io::NameIndex;
 
 /// Distinct names that are kept. A trace with more of them, such as one of a server that names its threads by
 /// request, must not take memory without a bound.
-const MOST: usize = 65_535;
+const MAX_NAMES: usize = 65_535;
 /// Name of all that came after those.
-const OTHERS: &str = "(others)";
+const OTHERS_NAME: &str = "(others)";
 
 /// A dictionary of names.
 #[derive(Debug, Default)]
@@ -24,8 +24,8 @@ impl Names {
         if let Some(number) = self.numbers.get(name) {
             return *number;
         }
-        if self.list.len() >= MOST && name != OTHERS {
-            return self.number(OTHERS);
+        if self.list.len() >= MAX_NAMES && name != OTHERS_NAME {
+            return self.number(OTHERS_NAME);
         }
         let number = NameIndex(self.list.len() as u32);
         let name: Arc<str> = name.into();
@@ -47,12 +47,12 @@ mod tests {
     #[test]
     fn names_are_bounded() {
         let mut names = Names::default();
-        for n in 0..MOST + 1000 {
+        for n in 0..MAX_NAMES + 1000 {
             names.number(&n.to_string());
         }
-        assert_eq!(names.list.len(), MOST + 1);
+        assert_eq!(names.list.len(), MAX_NAMES + 1);
         let last = names.number("one more");
-        assert_eq!(names.name(last), Some(OTHERS));
+        assert_eq!(names.name(last), Some(OTHERS_NAME));
         let first = names.number("0");
         assert_eq!(names.name(first), Some("0"));
     }

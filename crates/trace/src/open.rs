@@ -19,7 +19,7 @@ use crate::io::{ReadError, TraceReader};
 use crate::text::{LineFormat, TextDecoder};
 
 /// Bytes by which a format is recognized: the notices in front of some are of this size.
-const START: usize = 64 << 10;
+const RECOGNITION_BYTES: usize = 64 << 10;
 
 /// Opens a trace; its format is recognized by its content. Packed by gzip or zstd it is unpacked as it is read. Of
 /// blktrace's files for each processor one is enough, such as `sda.blktrace.0`.
@@ -61,7 +61,7 @@ fn read(
     path: &Path,
     others: Vec<(Input, std::path::PathBuf)>,
 ) -> Result<Box<dyn TraceReader>, ReadError> {
-    let (start, input) = input::peek(input, START).map_err(failed(path))?;
+    let (start, input) = input::peek(input, RECOGNITION_BYTES).map_err(failed(path))?;
     if start.is_empty() {
         return Err(ReadError::Empty {
             path: path.to_path_buf(),

@@ -27,7 +27,7 @@ impl Timed for Event {
 }
 
 /// Entries that are held back at most: those that come later by more than so many are not brought into order.
-pub(crate) const HELD: usize = 1 << 16;
+pub(crate) const REORDER_ENTRIES: usize = 1 << 16;
 
 /// A bounded buffer that sorts by time, and keeps the order of entries of one time.
 ///

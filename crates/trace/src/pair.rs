@@ -12,16 +12,16 @@ use crate::io::{DeviceIndex, Io, NameIndex, Op};
 use requests::{Request, Requests};
 
 /// Requests that are held at most, so that they leave in the order of their issue: some 120 MB.
-const MOST_HELD: usize = 1 << 20;
+const MAX_HELD_REQUESTS: usize = 1 << 20;
 /// Time for which others wait for one that is under way, which then leaves without a completion: twice the timeout
 /// after which most drivers end a request themselves.
-const LONGEST_HELD: Nanos = Nanos::from_secs(60);
+const MAX_HELD_TIME: Nanos = Nanos::from_secs(60);
 /// Requests that are held at most where they leave when they complete.
-const MOST_UNDER_WAY: usize = 1 << 16;
+const MAX_IN_FLIGHT: usize = 1 << 16;
 /// Bios that wait for their request at most.
-const MOST_QUEUED: usize = 1 << 16;
+const MAX_QUEUED_BIOS: usize = 1 << 16;
 /// Events that are held for a device until it is known how it is traced.
-const MOST_UNDECIDED: usize = 1 << 15;
+const MAX_UNDECIDED_EVENTS: usize = 1 << 15;
 
 /// Kind of events that report a device's I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,8 +117,8 @@ impl Pairing {
         loop {
             let first = self.requests.front()?;
             let is_held = first.under_way
-                && self.requests.len() <= MOST_HELD
-                && self.time - first.io.issued < LONGEST_HELD;
+                && self.requests.len() <= MAX_HELD_REQUESTS
+                && self.time - first.io.issued < MAX_HELD_TIME;
             if is_held && !self.ended {
                 return None;
             }
@@ -134,13 +134,13 @@ impl Pairing {
     fn let_go(&mut self) {
         while let Some(first) = self.requests.front() {
             let is_under_way = first.under_way;
-            if is_under_way && self.requests.len() <= MOST_UNDER_WAY {
+            if is_under_way && self.requests.len() <= MAX_IN_FLIGHT {
                 return;
             }
             let Some(mut request) = self.requests.pop() else {
                 return;
             };
-            if is_under_way && self.requests.len() < MOST_HELD {
+            if is_under_way && self.requests.len() < MAX_HELD_REQUESTS {
                 request.under_way = true;
                 self.requests.push(request);
                 return;
@@ -162,7 +162,7 @@ impl Pairing {
             {
                 Some(IoLayer::Bios)
             }
-            _ if held.len() >= MOST_UNDECIDED => Some(IoLayer::Bios),
+            _ if held.len() >= MAX_UNDECIDED_EVENTS => Some(IoLayer::Bios),
             _ => None,
         };
         held.push(event);
@@ -209,7 +209,7 @@ impl Pairing {
 
     fn queue(&mut self, event: Event) {
         // What never becomes a request, such as a bio that another layer answered, must not pile up.
-        if self.bios.len() >= MOST_QUEUED {
+        if self.bios.len() >= MAX_QUEUED_BIOS {
             self.bios.clear();
         }
         let bio = Bio {

@@ -12,7 +12,7 @@ use rustix::termios::{QueueSelector, tcflush};
 use crate::exit::{ExitClass as _, Failure};
 
 /// The word that agrees to a plan.
-const AGREED: &str = "yes";
+const CONFIRMATION_WORD: &str = "yes";
 /// Interval at which the signal is polled while an answer is waited for.
 const POLL: Duration = Duration::from_millis(100);
 
@@ -21,11 +21,11 @@ const POLL: Duration = Duration::from_millis(100);
 /// # Errors
 /// Refused, where the user cannot be asked.
 pub fn require_terminal(done: &str) -> Result<(), Failure> {
-    askable(io::stdin().is_terminal(), io::stderr().is_terminal(), done)
+    check_can_ask(io::stdin().is_terminal(), io::stderr().is_terminal(), done)
 }
 
 /// The same, by whether an answer can be read, and the question seen.
-fn askable(is_heard: bool, is_seen: bool, done: &str) -> Result<(), Failure> {
+fn check_can_ask(is_heard: bool, is_seen: bool, done: &str) -> Result<(), Failure> {
     let why = match (is_heard, is_seen) {
         (true, true) => return Ok(()),
         (false, _) => String::new(),
@@ -50,14 +50,17 @@ pub fn confirm(notice: &str, done: &str, interrupt: &AtomicBool) -> Result<bool,
     require_terminal(done)?;
     forget_typed(io::stdin());
     let notice = crate::charset::printable(notice);
-    let _ = write!(io::stderr(), "{notice} Write {AGREED} to continue: ");
+    let _ = write!(
+        io::stderr(),
+        "{notice} Write {CONFIRMATION_WORD} to continue: "
+    );
     // On a thread of its own, since a read continues after a signal. It ends with the process.
     let (sender, heard) = channel();
     let listen = move || {
         let mut line = String::new();
         let read = io::stdin().lock().read_line(&mut line);
         // Where the receiver is gone, it is not needed.
-        let _ = sender.send(read.is_ok() && line.trim() == AGREED);
+        let _ = sender.send(read.is_ok() && line.trim() == CONFIRMATION_WORD);
     };
     thread::Builder::new()
         .name("question".to_owned())
@@ -88,7 +91,7 @@ mod tests {
 
     #[test]
     fn a_question_that_cannot_be_seen_or_answered_is_not_put() {
-        assert!(askable(true, true, "terminated").is_ok());
+        assert!(check_can_ask(true, true, "terminated").is_ok());
         for (is_heard, is_seen, reason) in [
             (
                 false,
@@ -101,7 +104,7 @@ mod tests {
                 "standard error, on which it is shown, is not a terminal",
             ),
         ] {
-            let why = askable(is_heard, is_seen, "terminated").unwrap_err();
+            let why = check_can_ask(is_heard, is_seen, "terminated").unwrap_err();
             let why = why.error().to_string();
             assert!(why.contains(reason) && why.contains("--yes"), "{why}");
         }

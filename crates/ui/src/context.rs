@@ -14,7 +14,7 @@ use crate::window::{width, width_of_errors};
 use crate::{charset, usage};
 
 /// The error of an answer that is lost.
-const UNPRINTED: &str = "the answer could not be written to standard output";
+const OUTPUT_LOST_MESSAGE: &str = "the answer could not be written to standard output";
 
 /// Context of every command.
 pub struct Context {
@@ -88,7 +88,7 @@ impl Context {
         self.out
             .write_all(charset::shown(&charset::printable(text)).as_bytes())
             .and_then(|()| self.out.flush())
-            .context(UNPRINTED)
+            .context(OUTPUT_LOST_MESSAGE)
             .midway()
     }
 
@@ -107,7 +107,7 @@ pub fn print_help(help: &clap::Error) -> Result<(), Failure> {
     let columns = width(terminal_size::terminal_size_of(io::stdout()));
     out.write_all(usage::broken(help, columns, usize::MAX).as_bytes())
         .and_then(|()| out.flush())
-        .context(UNPRINTED)
+        .context(OUTPUT_LOST_MESSAGE)
         .midway()
 }
 

@@ -12,14 +12,14 @@ use crate::window::{fitted, width_of_errors};
 const SOCKET: &str = "/run/systemd/journal/socket";
 
 /// The journal of this process, if it has one.
-static OWN: LazyLock<Option<Journal>> = LazyLock::new(Journal::of_process);
+static PROCESS_JOURNAL: LazyLock<Option<Journal>> = LazyLock::new(Journal::of_process);
 
 /// A field of an entry: a name of `A-Z`, `0-9` and `_`, and its value.
 pub type JournalField = (String, String);
 
 /// Adds an entry to the journal of a service, if this process has one. Nothing is printed instead.
 pub fn add(priority: JournalPriority, text: &str, fields: &[JournalField]) {
-    if let Some(journal) = &*OWN {
+    if let Some(journal) = &*PROCESS_JOURNAL {
         // Nothing depends on it.
         let _ = journal.write(priority, text, fields);
     }
@@ -27,7 +27,7 @@ pub fn add(priority: JournalPriority, text: &str, fields: &[JournalField]) {
 
 /// Reports a sentence where standard error leads: an entry with these fields in the journal of a service, or a line.
 pub fn report(priority: JournalPriority, text: &str, fields: &[JournalField]) {
-    let is_written = OWN
+    let is_written = PROCESS_JOURNAL
         .as_ref()
         .is_some_and(|journal| journal.write(priority, text, fields));
     if !is_written {
@@ -56,7 +56,7 @@ pub fn is_standard_output() -> bool {
         rustix::fs::fstat(io::stdout()),
         rustix::fs::fstat(io::stderr()),
     );
-    OWN.is_some()
+    PROCESS_JOURNAL.is_some()
         && matches!(streams, (Ok(out), Ok(err)) if (out.st_dev, out.st_ino) == (err.st_dev, err.st_ino))
 }
 

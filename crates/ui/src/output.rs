@@ -32,7 +32,7 @@ use kind::ExistingOutput;
 pub use kind::{HOST_LIST_MARK, MAN_PAGE_MARK, OutputFormat, generator};
 
 /// A name for a new file is tried so often: a killed process may have left one.
-const ATTEMPTS: u32 = 100;
+const NAME_ATTEMPTS: u32 = 100;
 
 /// An output that was checked, and is to be written.
 #[derive(Debug)]
@@ -274,7 +274,9 @@ impl NewFile {
                 .open(&path);
             match made {
                 Ok(file) => return Ok(NewFile { file, path }),
-                Err(error) if error.kind() == ErrorKind::AlreadyExists && attempt < ATTEMPTS => {
+                Err(error)
+                    if error.kind() == ErrorKind::AlreadyExists && attempt < NAME_ATTEMPTS =>
+                {
                     attempt += 1;
                 }
                 Err(error) => return Err(error),

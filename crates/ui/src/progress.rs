@@ -9,7 +9,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle, T
 use terminal_size::terminal_size_of;
 
 /// Number of times a second that a bar is drawn at most.
-const RATE: u8 = 20;
+const DRAWS_PER_S: u8 = 20;
 /// Clears the line on which the cursor is, and goes to its beginning (ECMA-48: CR, EL).
 const CLEAR_LINE: &str = "\r\x1b[2K";
 
@@ -40,7 +40,7 @@ impl Bars {
 /// A single bar, with no others below it. `length` is `None` if the amount of work is unknown.
 pub fn alone(length: Option<u64>, template: &str) -> ProgressBar {
     let target = match is_drawn() {
-        true => ProgressDrawTarget::term_like_with_hz(Box::new(Line::default()), RATE),
+        true => ProgressDrawTarget::term_like_with_hz(Box::new(Line::default()), DRAWS_PER_S),
         false => ProgressDrawTarget::hidden(),
     };
     let bar = ProgressBar::with_draw_target(length, target);

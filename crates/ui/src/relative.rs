@@ -6,22 +6,22 @@
 use crate::format::percent;
 
 /// Ratio from which on a change is shown as a factor.
-const FACTOR: f64 = 2.0;
+const MIN_FACTOR: f64 = 2.0;
 /// Half the width of an interval, as a share of its mean, beyond which the bounds are shown.
-const WIDE: f64 = 0.5;
+const WIDE_INTERVAL: f64 = 0.5;
 /// Factors beyond this, or below its inverse, are not shown: an interval that reaches there says nothing.
-const FARTHEST: f64 = 1000.0;
+const MAX_FACTOR: f64 = 1000.0;
 
 /// True if a change, of which this is the largest ratio shown, is shown as a factor.
 pub fn is_factor(largest: f64) -> bool {
-    largest >= FACTOR
+    largest >= MIN_FACTOR
 }
 
 /// A ratio as a factor: `3.2`, `0.04`, `more than 1,000`.
 pub fn factor(ratio: f64) -> String {
     match ratio {
-        r if r > FARTHEST => "more than 1,000".to_owned(),
-        r if r > 0.0 && r < 1.0 / FARTHEST => "less than 0.001".to_owned(),
+        r if r > MAX_FACTOR => "more than 1,000".to_owned(),
+        r if r > 0.0 && r < 1.0 / MAX_FACTOR => "less than 0.001".to_owned(),
         r if r < 0.995 => format!("{r:.2}"),
         r => format!("{r:.1}"),
     }
@@ -58,7 +58,7 @@ pub fn interval(
     // From the upper bound: the lower one does not go below zero.
     let (low, high) = low.zip(high)?;
     let half = (high - mean) / mean;
-    if mean > 0.0 && half <= WIDE {
+    if mean > 0.0 && half <= WIDE_INTERVAL {
         return Some(format!("±{}", percent(half)));
     }
     Some(format!("{} to {}", shown(low.max(0.0)), shown(high)))

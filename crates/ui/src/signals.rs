@@ -24,7 +24,7 @@ use signal_hook::flag;
 use crate::progress;
 
 /// Signals that would end the process (signal(7)), next to those for real time.
-const ENDING: [i32; 12] = [
+const ENDING_SIGNALS: [i32; 12] = [
     SIGINT,
     SIGTERM,
     SIGHUP,
@@ -54,7 +54,7 @@ const POLL: Duration = Duration::from_millis(200);
 
 /// Signals that ask for an orderly end.
 pub fn ending() -> impl Iterator<Item = i32> {
-    ENDING.into_iter().chain(REAL_TIME)
+    ENDING_SIGNALS.into_iter().chain(REAL_TIME)
 }
 
 /// Lets a write beyond the limit on the size of files fail, where it would end the process without a word.

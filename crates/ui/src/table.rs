@@ -7,11 +7,11 @@ use std::borrow::Cow;
 use crate::charset;
 
 /// Prose is not set wider than this, however wide the window is.
-const PROSE: usize = 100;
+const MAX_PROSE_COLUMNS: usize = 100;
 /// Words that are no longer are never shortened: as long as the id of a run. Of a sentence so much is left.
-const WHOLE: usize = 24;
+const UNSHORTENED_CHARS: usize = 24;
 /// Longer words, such as paths, are not shortened to less than this; then columns go.
-const SHORTEST: usize = 12;
+const MIN_SHORTENED_CHARS: usize = 12;
 
 /// Alignment of a column's cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,14 +85,14 @@ pub fn layout(columns: &[Column<'_>], rows: &[Vec<String>], width: usize) -> Str
     // So that one long word takes no column from all rows, and an id stays whole.
     let has_sentence = |index: usize| {
         let mut cells = rows.iter().filter_map(|row| row.get(index));
-        cells.any(|cell| cell.chars().count() > WHOLE && cell.contains(' '))
+        cells.any(|cell| cell.chars().count() > UNSHORTENED_CHARS && cell.contains(' '))
     };
     let least: Vec<usize> = widths
         .iter()
         .enumerate()
-        .map(|(index, width)| match *width > WHOLE {
-            true if has_sentence(index) => WHOLE,
-            true => SHORTEST,
+        .map(|(index, width)| match *width > UNSHORTENED_CHARS {
+            true if has_sentence(index) => UNSHORTENED_CHARS,
+            true => MIN_SHORTENED_CHARS,
             false => *width,
         })
         .collect();
@@ -190,7 +190,7 @@ fn pad(cell: &str, width: usize, align: Align) -> String {
 /// Breaks `text` into lines of at most `width` columns, and of no more than reads well. The first keeps the spaces that
 /// it begins with; the others begin with `indent`. A line break in the text stays one.
 pub fn wrap(text: &str, width: usize, indent: &str) -> String {
-    let width = width.min(PROSE);
+    let width = width.min(MAX_PROSE_COLUMNS);
     let lines: Vec<String> = text
         .split('\n')
         .map(|line| wrap_line(line, width, indent))

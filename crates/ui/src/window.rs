@@ -7,11 +7,11 @@ use terminal_size::{Height, Width, terminal_size_of};
 use crate::table::wrap;
 
 /// Columns of what is not shown in a terminal: a pipe, a file.
-const ENDLESS: usize = usize::MAX;
+const UNBOUNDED_COLUMNS: usize = usize::MAX;
 /// The narrowest window that an answer is laid out for.
-const NARROWEST: usize = 20;
+const MIN_COLUMNS: usize = 20;
 /// First words of the commands that sentences end in, beside this program's.
-const COMMANDS: [&str; 14] = [
+const COMMAND_WORDS: [&str; 14] = [
     "apk", "apt-get", "dnf", "echo", "export", "iostat", "kill", "ls", "mdadm", "pacman", "ss",
     "ssh", "sudo", "zypper",
 ];
@@ -23,8 +23,8 @@ fn columns(given: Option<&str>, window: Option<usize>) -> usize {
         .and_then(|given| given.trim().parse().ok())
         .filter(|columns| *columns > 0)
         .or(window)
-        .unwrap_or(ENDLESS)
-        .max(NARROWEST)
+        .unwrap_or(UNBOUNDED_COLUMNS)
+        .max(MIN_COLUMNS)
 }
 
 /// Number of columns of a stream, of which this is the window.
@@ -37,7 +37,7 @@ pub(crate) fn width(window: Option<(Width, Height)>) -> usize {
 pub(crate) fn width_of_errors() -> usize {
     match io::stderr().is_terminal() {
         true => width(terminal_size_of(io::stderr())),
-        false => ENDLESS,
+        false => UNBOUNDED_COLUMNS,
     }
 }
 
@@ -81,7 +81,7 @@ fn is_command(text: &str) -> bool {
     match (words.next().unwrap_or_default(), words.next()) {
         // A sentence about the program.
         (_, None | Some("does")) => false,
-        (first, _) => first.ends_with("disksmith") || COMMANDS.contains(&first),
+        (first, _) => first.ends_with("disksmith") || COMMAND_WORDS.contains(&first),
     }
 }
 
@@ -96,9 +96,9 @@ mod tests {
             (Some("40"), None, 40),
             (None, Some(40), 40),
             (Some("0"), Some(80), 80),
-            (Some("wide"), None, ENDLESS),
-            (None, None, ENDLESS),
-            (Some("1"), None, NARROWEST),
+            (Some("wide"), None, UNBOUNDED_COLUMNS),
+            (None, None, UNBOUNDED_COLUMNS),
+            (Some("1"), None, MIN_COLUMNS),
         ] {
             assert_eq!(columns(given, window), expected, "{given:?} {window:?}");
         }

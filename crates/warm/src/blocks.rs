@@ -24,7 +24,7 @@ pub(crate) fn ask(
     report: &mut dyn FnMut(usize),
 ) -> anyhow::Result<SnapshotBlocks> {
     let program = aws::command(&["ebs", "list-snapshot-blocks", "--snapshot-id", snapshot])
-        .args(["--max-results", MOST_RESULTS]);
+        .args(["--max-results", MAX_RESULTS]);
     let mut seen = ScannedPages::default();
     let mut count = 0;
     let mut wrong = None;
@@ -54,7 +54,7 @@ pub(crate) fn ask(
 }
 
 /// Most blocks of a page (Amazon EBS API Reference, ListSnapshotBlocks).
-const MOST_RESULTS: &str = "10000";
+const MAX_RESULTS: &str = "10000";
 
 /// Answer of `aws`; nothing where it wrote nothing.
 #[derive(Default, Deserialize)]
@@ -243,7 +243,7 @@ mod tests {
         assert_eq!(parse(last.as_bytes()).unwrap().ranges.total(), Bytes(block));
     }
 
-    fn asked(
+    fn query(
         answers: &[Result<&str, &str>],
     ) -> (anyhow::Result<SnapshotBlocks>, Vec<String>, Vec<usize>) {
         let (mut lines, mut counts) = (Vec::new(), Vec::new());
@@ -267,7 +267,7 @@ mod tests {
     #[test]
     fn all_pages_are_requested_of_aws() {
         let block = 512 << 10;
-        let (held, lines, counts) = asked(&[Ok(PAGE), Ok(NEXT)]);
+        let (held, lines, counts) = query(&[Ok(PAGE), Ok(NEXT)]);
         let held = held.unwrap();
         let wanted: Ranges = [0..block, 2 * block..4 * block].into_iter().collect();
         assert_eq!((held.ranges, held.volume), (wanted, Some(Bytes::gib(8))));
@@ -298,7 +298,7 @@ mod tests {
                 "ebs:ListSnapshotBlocks",
             ),
         ] {
-            let error = format!("{:#}", asked(&answers).0.unwrap_err());
+            let error = format!("{:#}", query(&answers).0.unwrap_err());
             assert!(error.contains(words), "{error}");
         }
     }

@@ -5,20 +5,20 @@ use linux::ebs::ExceededLimits;
 use study::depth::verdict::{BindingLimit, Verdict, shared};
 
 use super::finding::{Finding, FindingCode};
-use super::one::WarmResult;
+use super::volume_warming::WarmResult;
 use ui::format::percent;
 use ui::units::{rate, span};
 
 /// Shortest reading that shows a limit, in seconds.
-const LONG_ENOUGH_S: f64 = 5.0;
+const MIN_READING_S: f64 = 5.0;
 /// Distance from a limit, as a share of it, within which a rate counts as that limit.
-const NEAR: f64 = 0.05;
+const AT_LIMIT_TOLERANCE: f64 = 0.05;
 /// Least share of the time for which a limit must be exceeded to be what holds the rate.
-const EXCEEDED: f64 = 0.05;
+const MIN_EXCEEDED_SHARE: f64 = 0.05;
 /// Least share of other programs that is reported.
-const LEAST_REPORTED: f64 = 0.01;
+const MIN_REPORTED_SHARE: f64 = 0.01;
 /// Share of its rate alone that a volume gives beside others which do not hold it back.
-const AS_MUCH: f64 = 0.9;
+const UNHINDERED_SHARE: f64 = 0.9;
 
 /// Findings about the rates of volumes that were read at once.
 pub(crate) fn findings(warmed: &[WarmResult]) -> Vec<Finding> {
@@ -35,8 +35,8 @@ pub(crate) fn findings(warmed: &[WarmResult]) -> Vec<Finding> {
     warmed
         .iter()
         .filter_map(|one| {
-            let verdict = one.verdict.filter(|_| one.seconds >= LONG_ENOUGH_S)?;
-            let text = alone(one, &verdict, is_unaffected(one, warmed.len()));
+            let verdict = one.verdict.filter(|_| one.seconds >= MIN_READING_S)?;
+            let text = volume_finding(one, &verdict, is_unaffected(one, warmed.len()));
             Some(Finding::note(FindingCode::Capped, text))
         })
         .collect()
@@ -47,7 +47,7 @@ pub(crate) fn findings(warmed: &[WarmResult]) -> Vec<Finding> {
 fn instance_is_passed(warmed: &[WarmResult]) -> Option<bool> {
     let passes = |one: &WarmResult| {
         let exceeded = one.exceeded?;
-        let least = EXCEEDED * one.seconds;
+        let least = MIN_EXCEEDED_SHARE * one.seconds;
         let limits = [exceeded.instance_iops, exceeded.instance_bytes];
         Some(limits.iter().any(|time| time.as_secs_f64() >= least))
     };
@@ -59,7 +59,8 @@ fn instance_is_passed(warmed: &[WarmResult]) -> Option<bool> {
 
 /// True if a volume gave as much beside others as alone.
 fn is_unaffected(one: &WarmResult, volumes: usize) -> bool {
-    let kept_up = |(now, alone): (Verdict, f64)| alone > 0.0 && now.bytes_per_s >= AS_MUCH * alone;
+    let kept_up =
+        |(now, alone): (Verdict, f64)| alone > 0.0 && now.bytes_per_s >= UNHINDERED_SHARE * alone;
     volumes > 1 && one.in_parallel.is_some_and(kept_up)
 }
 
@@ -90,7 +91,7 @@ fn by_aws(exceeded: &ExceededLimits, seconds: f64) -> String {
         ),
         (exceeded.instance_iops, "instance's IOPS to its volumes"),
     ];
-    let least = EXCEEDED * seconds;
+    let least = MIN_EXCEEDED_SHARE * seconds;
     let passed = limits
         .iter()
         .filter(|(time, _)| time.as_secs_f64() >= least);
@@ -110,9 +111,9 @@ fn by_aws(exceeded: &ExceededLimits, seconds: f64) -> String {
 }
 
 /// Sentence on the I/O of other programs.
-fn others(one: &WarmResult) -> String {
+fn other_io_sentence(one: &WarmResult) -> String {
     match one.others_share {
-        Some(share) if share >= LEAST_REPORTED => {
+        Some(share) if share >= MIN_REPORTED_SHARE => {
             format!(
                 ", less the {} of all bytes that others read and wrote meanwhile",
                 percent(share)
@@ -124,7 +125,7 @@ fn others(one: &WarmResult) -> String {
 }
 
 /// Finding about a volume by itself. `unaffected` is true if it gave as much together with others.
-fn alone(one: &WarmResult, verdict: &Verdict, unaffected: bool) -> String {
+fn volume_finding(one: &WarmResult, verdict: &Verdict, unaffected: bool) -> String {
     let (device, speed) = (&one.device, rate(verdict.bytes_per_s));
     if verdict.binds == BindingLimit::Latency {
         return format!(
@@ -144,9 +145,9 @@ fn alone(one: &WarmResult, verdict: &Verdict, unaffected: bool) -> String {
                 .to_owned()
         }
     };
-    let others = others(one);
+    let others = other_io_sentence(one);
     let gp3 = GP3.caps(one.size, None).throughput.0 as f64;
-    let baseline = if one.is_ebs && (verdict.bytes_per_s / gp3 - 1.0).abs() <= NEAR {
+    let baseline = if one.is_ebs && (verdict.bytes_per_s / gp3 - 1.0).abs() <= AT_LIMIT_TOLERANCE {
         format!(
             " It would fit the baseline of a {} volume, {}.",
             GP3.name,
@@ -169,7 +170,7 @@ fn alone(one: &WarmResult, verdict: &Verdict, unaffected: bool) -> String {
 mod tests {
     use record::{Bytes, Ranges};
 
-    use super::super::one::WarmingEnd;
+    use super::super::volume_warming::WarmingEnd;
     use super::*;
     use job::Resumable;
 

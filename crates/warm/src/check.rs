@@ -1,9 +1,9 @@
 //! `warm --check`: how much of a volume is cold, what a first read costs, and how long warming takes.
 
 mod burst;
-mod checked;
 mod pairs;
 pub(crate) mod report;
+mod result;
 mod volume_pace;
 
 use std::collections::BTreeSet;
@@ -14,17 +14,17 @@ use engine::IoInterface;
 use engine::list::{BufferMode, EndReason, List, ListEngine};
 use record::Bytes;
 use study::cold::forecast::{Forecast, WarmingWork, forecast};
-use study::cold::sample::{LEAST_PAIRS, Sample, assess};
+use study::cold::sample::{MIN_PAIRS, Sample, assess};
 use study::interval::Interval;
 
 use super::limit::SharedRateLimit;
 use super::pace::IoPolicy;
-use super::reading::MOST_DEPTH;
+use super::reading::MAX_DEPTH;
 use crate::args::WarmArgs;
-use checked::{VolumeCheck, is_cold};
-use pairs::{DEPTH, LEAD, PAGE, PairedReads, places};
+use pairs::{DEPTH, LEAD_PLACES, PAGE, PairedReads, places};
 use reader::{Volume, is_locked};
 use report::report;
+use result::{VolumeCheck, is_cold};
 use ui::context::Context;
 use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome};
 use volume_pace::Pacing;
@@ -104,7 +104,7 @@ fn sample<'a>(
     let device = volume.path.display();
     let seed = u64::from(std::process::id()) ^ jiff::Timestamp::now().as_nanosecond() as u64;
     let places = places(volume.size, block, seed);
-    if places.len() < LEAST_PAIRS + LEAD {
+    if places.len() < MIN_PAIRS + LEAD_PLACES {
         return Err(Failure::refused(format!(
             "{device} has {} blocks of {block}, too few for a sample; to warm them takes no time: disksmith warm {device}",
             places.len()
@@ -173,7 +173,7 @@ fn forecast_of(sample: &Sample, size: Bytes, block: Bytes, rate: Interval) -> Op
             warm_s: sample.warm_s,
             bytes_per_s: Some(bytes_per_s),
             iops: None,
-            depth: MOST_DEPTH,
+            depth: MAX_DEPTH,
         })
     };
     Some(Forecast {

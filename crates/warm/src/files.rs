@@ -23,7 +23,7 @@ use ui::context::Context;
 use ui::exit::Failure;
 
 /// The most files to name in a finding; the others are counted.
-const MOST_NAMED: usize = 5;
+const MAX_NAMED_FILES: usize = 5;
 
 /// Places of the data of the named files.
 pub(crate) struct FileBlocks {
@@ -121,7 +121,7 @@ impl Search<'_> {
             Err(error) if error.kind() == ErrorKind::NotFound => return,
             Err(error) => return self.trouble.nowhere.add(path, &error.to_string()),
         };
-        let reach = self.reach(number, path);
+        let reach = self.device_index(number, path);
         let is_here = self.reached[reach].is_here;
         if !self.reached[reach].beyond.is_empty() {
             let beyond = self.reached[reach].beyond.join(" ");
@@ -173,14 +173,14 @@ impl Search<'_> {
 
     /// The place in the list of how the device of a file's system lies on the volumes, which is found
     /// out once.
-    fn reach(&mut self, from: DeviceNumber, path: &Path) -> usize {
+    fn device_index(&mut self, from: DeviceNumber, path: &Path) -> usize {
         if let Some(known) = self.reached.iter().position(|reach| reach.from == from) {
             return known;
         }
         let named: Vec<DeviceNumber> = self.volumes.iter().map(Volume::number).collect();
         let (mut ways, mut unknown) = (Vec::new(), Vec::new());
-        let under = self.under(from, path);
-        let leaves = leaves(self.devices, &under, &named);
+        let under = self.devices_under(from, path);
+        let leaves = volumes_under(self.devices, &under, &named);
         if self.devices.get(from).is_none() {
             unknown.push(format!(
                 "its file system's device {from} is not listed, as of btrfs and network file systems"
@@ -210,7 +210,7 @@ impl Search<'_> {
 
     /// The block devices of a file's system: its own one or, where that stands for none, those that the
     /// kernel lists elsewhere, as of btrfs. Empty where they are not known, of any of them.
-    fn under(&self, from: DeviceNumber, path: &Path) -> Vec<DeviceNumber> {
+    fn devices_under(&self, from: DeviceNumber, path: &Path) -> Vec<DeviceNumber> {
         if self.devices.get(from).is_some() {
             return vec![from];
         }
@@ -233,7 +233,7 @@ struct LeafVolumes {
 }
 
 /// The volumes under some devices. One is named if itself is, or the disk of which it is a partition.
-fn leaves(devices: &Devices, from: &[DeviceNumber], named: &[DeviceNumber]) -> LeafVolumes {
+fn volumes_under(devices: &Devices, from: &[DeviceNumber], named: &[DeviceNumber]) -> LeafVolumes {
     let mut leaves = LeafVolumes {
         beyond: Vec::new(),
         has_named: false,
@@ -278,14 +278,14 @@ impl ProblemFiles {
         if self.first.is_empty() {
             why.clone_into(&mut self.why);
         }
-        if self.first.len() < MOST_NAMED {
+        if self.first.len() < MAX_NAMED_FILES {
             self.first.push(path.to_path_buf());
         }
         self.count += 1;
     }
 
     /// `a, b and 7 more (why)`; `None` where there is none.
-    fn shown(&self) -> Option<String> {
+    fn summary(&self) -> Option<String> {
         if self.count == 0 {
             return None;
         }
@@ -377,7 +377,7 @@ impl FileProblems {
         kinds
             .into_iter()
             .filter_map(|(files, severity, what)| {
-                let shown = files.shown()?;
+                let shown = files.summary()?;
                 let text = format!("Of what --first names, this {what}: {shown}.");
                 Some(Finding {
                     severity,
@@ -410,17 +410,17 @@ mod tests {
             let device = devices.iter().find(|device| device.name == name);
             device.unwrap().number
         };
-        let leaves = |from: &str, named: &[&str]| {
+        let volumes_under = |from: &str, named: &[&str]| {
             let named: Vec<DeviceNumber> = named.iter().map(|name| number(name)).collect();
-            super::leaves(&devices, &[number(from)], &named)
+            super::volumes_under(&devices, &[number(from)], &named)
         };
-        let beyond = |from: &str, named: &[&str]| leaves(from, named).beyond;
+        let beyond = |from: &str, named: &[&str]| volumes_under(from, named).beyond;
         assert_eq!(beyond("md0", &["sda"]), ["/dev/sdb"]);
         assert_eq!(beyond("md0", &["sdc"]), ["/dev/sda", "/dev/sdb"]);
         assert!(beyond("md0", &["sda", "sdb"]).is_empty());
         assert!(beyond("sdc", &["sdc"]).is_empty());
-        assert!(leaves("md0", &["sda"]).has_named);
-        assert!(!leaves("md0", &["sdc"]).has_named);
+        assert!(volumes_under("md0", &["sda"]).has_named);
+        assert!(!volumes_under("md0", &["sdc"]).has_named);
     }
 
     #[test]

@@ -3,8 +3,8 @@
 //!
 //! - `plan`: what is read, in which order; from `files`, `space` and `blocks`;
 //! - `reading`: the requests, one after the other, over `reader::Work`, `reader::Meter` and `pace`;
-//! - `later`: what is found out while the first blocks are read already;
-//! - `one`: one volume from its plan to its result; `start` and `checkpoint`: whether it goes on where an
+//! - `wanted_space`: the space in use, searched for while the first blocks are read already;
+//! - `volume_warming`: one volume from its plan to its result; `start` and `checkpoint`: whether it goes on where an
 //!   earlier start ended;
 //! - `check` and `forecast`: how much is cold, and how long warming takes;
 //! - `caps`: what held the rate where it was; `report`: the answer.
@@ -17,10 +17,9 @@ mod checkpoint;
 mod files;
 mod finding;
 mod forecast;
-mod later;
 mod left_cold;
 mod limit;
-mod one;
+mod observer;
 mod pace;
 mod plan;
 mod present;
@@ -31,7 +30,8 @@ mod space;
 mod start;
 mod turns;
 pub(crate) mod volume;
-mod watching;
+mod volume_warming;
+mod wanted_space;
 
 use std::fs::File;
 use std::io::BufReader;
@@ -51,9 +51,7 @@ use record::{Bytes, Ranges};
 use crate::args::WarmArgs;
 use blocks::SnapshotBlocks;
 use finding::{Finding, FindingCode};
-use later::WantedSpace;
 use limit::SharedRateLimit;
-use one::{Shared, Task, WarmResult};
 use pace::IoPolicy;
 use plan::{Extent, KnownSpace};
 use reader::Volume;
@@ -62,11 +60,13 @@ use turns::Turns;
 use ui::context::Context;
 use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome};
 use ui::output::OutputFile;
+use volume_warming::{Shared, Task, WarmResult};
+use wanted_space::WantedSpace;
 
 /// The smallest block that makes sense to be requested: a page.
-const SMALLEST_BLOCK: Bytes = Bytes(4096);
+const MIN_BLOCK_SIZE: Bytes = Bytes(4096);
 /// The largest: 128 requests of it take 2 GiB of memory.
-const LARGEST_BLOCK: Bytes = Bytes::mib(16);
+const MAX_BLOCK_SIZE: Bytes = Bytes::mib(16);
 
 /// Interval at which a long list is reported.
 const REPORT_EVERY: Duration = Duration::from_secs(5);
@@ -97,12 +97,12 @@ pub fn warm(
 }
 
 fn check_block(block: Bytes) -> Result<(), Failure> {
-    let fits = (SMALLEST_BLOCK..=LARGEST_BLOCK).contains(&block);
-    if fits && block.0.is_multiple_of(SMALLEST_BLOCK.0) {
+    let fits = (MIN_BLOCK_SIZE..=MAX_BLOCK_SIZE).contains(&block);
+    if fits && block.0.is_multiple_of(MIN_BLOCK_SIZE.0) {
         return Ok(());
     }
     Err(Failure::refused(format!(
-        "a block of {} cannot be; give a multiple of {SMALLEST_BLOCK}, at most {LARGEST_BLOCK}",
+        "a block of {} cannot be; give a multiple of {MIN_BLOCK_SIZE}, at most {MAX_BLOCK_SIZE}",
         block.exact()
     )))
 }
@@ -183,7 +183,7 @@ fn warm_all(
         below_ledger: &below_ledger,
     };
     let warmed = job::each_on_a_thread(tasks, |number, task| {
-        one::warm(task, number, lister, &shared)
+        volume_warming::warm(task, number, lister, &shared)
     });
     let hot = !(args.until_hot && is_elsewhere);
     if unlimited {
@@ -326,7 +326,10 @@ fn answer(
         report::text(warmed, findings, context.columns)
     };
     context.print(&text)?;
-    let midway: Vec<String> = warmed.iter().filter_map(report::midway).collect();
+    let midway: Vec<String> = warmed
+        .iter()
+        .filter_map(report::incomplete_advice)
+        .collect();
     let is_done = hot && warmed.iter().all(|one| one.unreadable.is_empty());
     job::outcome(
         &midway,

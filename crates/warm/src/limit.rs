@@ -6,7 +6,7 @@ use std::time::Instant;
 use record::{Bytes, Nanos};
 
 /// The most time to make up for after a pause.
-const SLACK: Nanos = Nanos(50_000_000);
+const MAX_CATCH_UP: Nanos = Nanos(50_000_000);
 
 /// A rate that all devices keep to together. Each takes its place in one line behind what all have asked
 /// for so far: they read by turns, and what one of them cannot use is the others'.
@@ -41,7 +41,7 @@ impl SharedRateLimit {
             return Nanos(0);
         };
         let takes = Nanos((bytes.0 as f64 / rate.0 as f64 * 1e9) as u64);
-        let after = |before: u64| Nanos(before).max(now - SLACK) + takes;
+        let after = |before: u64| Nanos(before).max(now - MAX_CATCH_UP) + takes;
         let later = |before: u64| Some(after(before).0);
         let before = self.not_before.fetch_update(Relaxed, Relaxed, later);
         // The function always gives a value, so that both are the same.

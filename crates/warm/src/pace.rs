@@ -11,9 +11,9 @@ use super::limit::SharedRateLimit;
 /// Length of an interval by which the rate is set.
 const INTERVAL: Nanos = Nanos(40_000_000);
 /// Wait when nothing can be requested; a completion ends it earlier.
-const NAP: Nanos = Nanos(10_000_000);
+const IDLE_WAIT: Nanos = Nanos(10_000_000);
 /// Mark of a request that is a probe of foreground latency.
-pub(crate) const PROBE: u64 = u64::MAX;
+pub(crate) const PROBE_MARK: u64 = u64::MAX;
 
 /// Policy towards the foreground.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -39,8 +39,8 @@ impl IoPolicy {
 }
 
 /// The wait where nothing can be requested.
-pub(crate) fn nap(now: Nanos) -> Next {
-    Next::Wait(now + NAP)
+pub(crate) fn idle_wait(now: Nanos) -> Next {
+    Next::Wait(now + IDLE_WAIT)
 }
 
 /// Decides when the next request is issued.
@@ -159,7 +159,7 @@ impl<'a> Pace<'a> {
         let is_first = self.probes == 0 && self.in_flight == 0 && self.probing.is_none();
         let pauses = self.allowed() == Allowed::Nothing && !is_first;
         if pauses || self.in_flight >= most {
-            until = until.max(now + NAP);
+            until = until.max(now + IDLE_WAIT);
         }
         if until <= now {
             return None;
@@ -167,12 +167,12 @@ impl<'a> Pace<'a> {
         // A probe that waits until a block is issued anyway would always be before it.
         let probe = self.waits_for_probe().then_some(self.next_probe.max(now));
         let until = until.min(probe.unwrap_or(until));
-        Some(Next::Wait(until.min(now + NAP)))
+        Some(Next::Wait(until.min(now + IDLE_WAIT)))
     }
 
     /// Size of a request beside a foreground.
     fn request_size(&self) -> Bytes {
-        self.block.min(reader::BESIDE)
+        self.block.min(reader::REQUEST_SIZE_BESIDE_FOREGROUND)
     }
 
     fn waits_for_probe(&self) -> bool {
@@ -202,12 +202,12 @@ impl<'a> Pace<'a> {
         // A multiplication by the golden ratio spreads the places over all (Knuth, volume 3, 6.4).
         let spread = (self.probes + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let Some(at) = warm(((u128::from(spread) * u128::from(places)) >> 64) as u64) else {
-            self.next_probe = now + NAP;
+            self.next_probe = now + IDLE_WAIT;
             return None;
         };
         self.probes += 1;
         self.probing = Some(now);
-        Some(Request::read(at, PROBE_BYTES, PROBE))
+        Some(Request::read(at, PROBE_BYTES, PROBE_MARK))
     }
 
     fn is_probe_due(&mut self, now: Nanos) -> bool {

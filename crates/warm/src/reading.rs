@@ -4,12 +4,12 @@
 //! - `doubt`: whether a device that fails everything answers at all;
 //! - `outcome`: the result;
 //! - `probes`: the probes of foreground latency;
-//! - `together`: what it gives beside other volumes.
+//! - `common_rate`: what it gives beside other volumes.
 
+mod common_rate;
 mod doubt;
 mod outcome;
 mod probes;
-mod together;
 
 use std::ops::Range;
 
@@ -18,26 +18,26 @@ use record::{Bytes, Nanos, Ranges};
 use study::cold::stream::ReadClassifier;
 use study::depth::{Bounds, Controller};
 
-use super::later::FinalPlanReceiver;
-use super::pace::{KernelBytes, PROBE, Pace, nap};
+use super::pace::{KernelBytes, PROBE_MARK, Pace, idle_wait};
 use super::plan::{Plan, Stage};
 use super::turns::{Turn, Turns};
+use super::wanted_space::FinalPlanReceiver;
+use common_rate::{CombinedRate, POLL_EVERY};
 use doubt::DeviceDoubt;
-use reader::{BESIDE, Meter, ReadRequest, Work};
-use together::{CombinedRate, POLL_EVERY};
+use reader::{Meter, REQUEST_SIZE_BESIDE_FOREGROUND, ReadRequest, Work};
 
 /// The least and the most requests in flight. At 512 KiB and 50 ms a request the most is 1.3 GB/s, which
 /// is more than most volumes give; on a small one a deeper queue would delay the foreground by seconds.
-pub(crate) const LEAST_DEPTH: usize = 4;
-/// See [`LEAST_DEPTH`].
-pub(crate) const MOST_DEPTH: usize = 128;
+pub(crate) const MIN_DEPTH: usize = 4;
+/// See [`MIN_DEPTH`].
+pub(crate) const MAX_DEPTH: usize = 128;
 /// Requests in flight at the start: enough for a cold volume of 3,000 IOPS and 125 MiB/s. In simulation 16 took 0.6 to
 /// 2.5 % longer there, and no less on larger ones (`table_of_depths` in `study`).
 const START_DEPTH: usize = 32;
 /// The mark of a piece of a block that failed.
-const PIECE: u64 = 2;
+const PIECE_MARK: u64 = 2;
 /// The mark of a page by which it is found out whether the device answers.
-const DOUBT: u64 = 3;
+const PRESENCE_MARK: u64 = 3;
 /// The mark of a block.
 const BLOCK: u64 = 0;
 
@@ -84,7 +84,7 @@ pub(crate) enum EndOfReading {
 }
 
 fn bounds() -> Option<Bounds> {
-    Bounds::new(LEAST_DEPTH, MOST_DEPTH)
+    Bounds::new(MIN_DEPTH, MAX_DEPTH)
 }
 
 /// Reads what a plan names.
@@ -276,8 +276,8 @@ impl<'a> Reading<'a> {
             return None;
         }
         let page = self.doubt.next_page(now);
-        let asks = page.map(|page| self.request(now, page, DOUBT));
-        Some(asks.unwrap_or(nap(now)))
+        let asks = page.map(|page| self.request(now, page, PRESENCE_MARK));
+        Some(asks.unwrap_or(idle_wait(now)))
     }
 
     /// Notes the answer to a page by which it is found out whether the device answers. What failed since its last
@@ -293,12 +293,12 @@ impl<'a> Reading<'a> {
     /// The next request of the warming itself.
     fn next_of_plan(&mut self, now: Nanos) -> Next {
         self.work.cut_by(if self.pace.is_beside() {
-            self.block.min(BESIDE)
+            self.block.min(REQUEST_SIZE_BESIDE_FOREGROUND)
         } else {
             self.block
         });
         match self.work.next(now) {
-            Some(ReadRequest::Piece(piece)) => self.request(now, piece, PIECE),
+            Some(ReadRequest::Piece(piece)) => self.request(now, piece, PIECE_MARK),
             Some(ReadRequest::Block(range)) => {
                 self.later.asks(range.clone());
                 self.request(now, range, BLOCK)
@@ -310,7 +310,7 @@ impl<'a> Reading<'a> {
                     // It has nothing to do in its turn until it is known what is in use.
                     self.turns.pass(self.number);
                 }
-                nap(now)
+                idle_wait(now)
             }
             None => Next::End,
         }
@@ -329,7 +329,7 @@ impl RequestSource for Reading<'_> {
             return Next::End;
         }
         if !self.has_turn(now) {
-            return nap(now);
+            return idle_wait(now);
         }
         if let Some(next) = self.next_presence_check(now) {
             return next;
@@ -339,7 +339,7 @@ impl RequestSource for Reading<'_> {
             return Next::Request(probe);
         }
         if self.meter.in_flight() as usize >= self.wanted() {
-            return nap(now);
+            return idle_wait(now);
         }
         if let Some(wait) = self.pace.wait(now) {
             return wait;
@@ -352,20 +352,20 @@ impl RequestSource for Reading<'_> {
     fn done(&mut self, now: Nanos, done: CompletedRequest) {
         self.in_flight = self.in_flight.saturating_sub(1);
         let Request { len, tag, .. } = done.request;
-        if tag == PROBE {
+        if tag == PROBE_MARK {
             return self
                 .pace
                 .note_probe(now, Bytes(u64::from(len)), done.latency);
         }
         let range = done.request.range();
-        if tag == PIECE {
+        if tag == PIECE_MARK {
             self.work.note_completed(now, &range);
         }
         let moved = done.moved();
         self.meter.note_completed(now, moved, done.latency);
         let latency = done.result.is_ok().then_some(done.latency);
         self.pace.note_completed(Bytes(u64::from(len)), latency);
-        if tag == DOUBT {
+        if tag == PRESENCE_MARK {
             return self.has_answered(done.result.is_ok());
         }
         match done.result {

@@ -4,12 +4,12 @@ use record::{Bytes, Severity};
 use serde::Serialize;
 
 use super::finding::{Finding, FindingCode};
-use super::one::{WarmResult, WarmingEnd};
+use super::volume_warming::{WarmResult, WarmingEnd};
 use ui::table::{Column, layout, wrap};
 use ui::units::{rate, span};
 
 /// Number of extents that are listed as text; JSON has all.
-const MOST_LISTED: usize = 20;
+const MAX_LISTED_EXTENTS: usize = 20;
 
 const COLUMNS: [Column; 8] = [
     Column::text("volume"),
@@ -96,10 +96,10 @@ fn unreadable(one: &WarmResult) -> Option<Finding> {
     let extents: Vec<String> = one
         .unreadable
         .iter()
-        .take(MOST_LISTED)
+        .take(MAX_LISTED_EXTENTS)
         .map(|range| format!("{}+{}", range.start, range.end - range.start))
         .collect();
-    let more = match one.unreadable.count().saturating_sub(MOST_LISTED) {
+    let more = match one.unreadable.count().saturating_sub(MAX_LISTED_EXTENTS) {
         0 => String::new(),
         more => format!(" and {more} more (--json lists all)"),
     };
@@ -116,7 +116,7 @@ fn unreadable(one: &WarmResult) -> Option<Finding> {
 }
 
 /// Advice for a volume that was not read to the end; `None` for one that was.
-pub(crate) fn midway(one: &WarmResult) -> Option<String> {
+pub(crate) fn incomplete_advice(one: &WarmResult) -> Option<String> {
     let device = &one.device;
     let on = one.resumes.hint();
     match &one.ending {

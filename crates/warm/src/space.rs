@@ -14,7 +14,7 @@ use reader::Volume;
 /// The bytes of a volume that are not known to be free: all but what the mounted file systems on it,
 /// and on what is built on it, list as free. `None` where none of them lists that, and once
 /// `is_unwanted` says that nobody waits for it any more.
-pub(crate) fn used(
+pub(crate) fn used_space(
     volume: &Volume,
     devices: &Devices,
     root: &Root,

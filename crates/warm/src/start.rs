@@ -44,7 +44,7 @@ pub(crate) fn start(
     ask: StartOptions,
     context: &Context,
 ) -> Result<StartedVolume, Failure> {
-    let fresh = fresh(volume, ask);
+    let fresh = new_checkpoint(volume, ask);
     let mut findings = Vec::new();
     let is_known_again = volume.key.resumable() != Resumable::Never;
     if ask.keep && !is_known_again {
@@ -99,7 +99,7 @@ fn cannot_be_known() -> Finding {
     )
 }
 
-fn fresh(volume: &Volume, ask: StartOptions) -> Checkpoint {
+fn new_checkpoint(volume: &Volume, ask: StartOptions) -> Checkpoint {
     Checkpoint {
         path: volume.path.display().to_string(),
         size: volume.size,
@@ -128,7 +128,7 @@ fn take_over(
     if ask.anew || read.is_empty() {
         return;
     }
-    if let Some(doubt) = doubt(&volume.key, volume.size, before, unfinished) {
+    if let Some(doubt) = record_doubt(&volume.key, volume.size, before, unfinished) {
         findings.push(doubt.finding(before));
         return;
     }
@@ -208,7 +208,7 @@ impl RecordDoubt {
 
 /// Reason why the record in the ledger of a volume of this name and size need not be true of this one;
 /// `None` where it is.
-fn doubt(
+fn record_doubt(
     key: &VolumeKey,
     size: Bytes,
     before: &Checkpoint,
@@ -252,7 +252,7 @@ mod tests {
         };
         let before = kept(attached(3));
         let doubts = |key: &VolumeKey, before: &Checkpoint, unfinished| {
-            doubt(key, Bytes(1000), before, unfinished)
+            record_doubt(key, Bytes(1000), before, unfinished)
         };
         let ended = Checkpoint {
             ended: true,
@@ -289,7 +289,7 @@ mod tests {
         assert_eq!(another, Some(RecordDoubt::Attached));
         let unknown = doubts(&path(None), &kept(None), true);
         assert_eq!(unknown, Some(RecordDoubt::Attached));
-        let size = doubt(&path(attached(3)), Bytes(2000), &before, true);
+        let size = record_doubt(&path(attached(3)), Bytes(2000), &before, true);
         assert_eq!(size, Some(RecordDoubt::Size));
     }
 }

@@ -6,9 +6,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use record::Nanos;
 
 /// A turn alone ends when it is known what the volume gives, or after this long.
-const LONGEST_TURN: Nanos = Nanos(10_000_000_000);
+const MAX_TURN: Nanos = Nanos(10_000_000_000);
 /// The most time for all turns together.
-const ALL_TURNS: Nanos = Nanos(30_000_000_000);
+const MAX_ALL_TURNS: Nanos = Nanos(30_000_000_000);
 
 /// Permission of a volume now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,7 +76,7 @@ impl Turns {
     /// Longest duration of a turn.
     pub(crate) fn longest(&self) -> Nanos {
         let volumes = self.state().gone.len().max(1) as u64;
-        LONGEST_TURN.min(Nanos(ALL_TURNS.0 / volumes))
+        MAX_TURN.min(Nanos(MAX_ALL_TURNS.0 / volumes))
     }
 
     /// Ends the turn of a volume.
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn many_volumes_take_short_turns() {
-        assert_eq!(Turns::new(2, true).longest(), LONGEST_TURN);
+        assert_eq!(Turns::new(2, true).longest(), MAX_TURN);
         assert_eq!(Turns::new(30, true).longest(), Nanos::from_secs(1));
     }
 

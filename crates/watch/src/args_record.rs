@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use domain::moment::MomentOrDay;
 use domain::values::{Size, Span};
-use domain::when::MomentOrDay;
 
 /// Recording, and views of earlier recordings.
 #[derive(Args, Debug)]

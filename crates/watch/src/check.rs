@@ -19,7 +19,7 @@ use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome, sentence};
 use verdict::{Observations, Status};
 
 /// Default number of intervals.
-const INTERVALS: u64 = 5;
+const DEFAULT_INTERVALS: u64 = 5;
 
 /// Prints the answer to arguments that are not understood: the status 2 of other verbs would be taken for a critical
 /// state of the disks. Returns the status.
@@ -92,7 +92,7 @@ fn observe(
     let mut ticks = Ticks::every(interval);
     collector.sample().refused()?;
     let ends = timeout.map(|timeout| begun + timeout);
-    for number in 0..args.count.unwrap_or(INTERVALS) {
+    for number in 0..args.count.unwrap_or(DEFAULT_INTERVALS) {
         if number > 0 && ends.is_some_and(|ends| Instant::now() + interval > ends) {
             break;
         }
@@ -107,7 +107,7 @@ fn observe(
                 seen.events.insert(change.event.id, change.event);
             }
         }
-        filter.cut(&mut sample);
+        filter.remove_others(&mut sample);
         seen.add(&sample, args.devices.is_empty());
     }
     let is_missing = |name: &&String| !seen.has(name);

@@ -71,7 +71,7 @@ impl Filter {
 
     /// Removes all other devices from a sample. Returns the number of devices, without partitions, that are left out
     /// because they are idle.
-    pub(super) fn cut(&self, sample: &mut Sample) -> usize {
+    pub(super) fn remove_others(&self, sample: &mut Sample) -> usize {
         if !self.names.is_empty() {
             let wanted = sample.wanted(&self.names);
             sample
@@ -217,7 +217,7 @@ mod tests {
 
     fn names(filter: &Filter) -> Vec<String> {
         let mut sample = sample();
-        filter.cut(&mut sample);
+        filter.remove_others(&mut sample);
         let names = sample.devices.iter().map(|one| one.device.name.clone());
         names.collect()
     }
@@ -254,7 +254,7 @@ mod tests {
                 serial: Some("vol0123456789abcdef0".to_owned()),
                 ..array
             });
-            filter.cut(&mut sample);
+            filter.remove_others(&mut sample);
             assert_eq!(sample.devices.len(), 4, "{word}");
         }
     }
@@ -280,7 +280,7 @@ mod tests {
     fn idle_devices_are_shown_when_named_and_else_counted() {
         assert_eq!(names(&filter(&[], false)), ["md0", "vdb", "vdd"]);
         assert_eq!(names(&filter(&[], true)).len(), 5);
-        let idle = |filter: &Filter| filter.cut(&mut sample());
+        let idle = |filter: &Filter| filter.remove_others(&mut sample());
         assert_eq!(idle(&filter(&[], false)), 1);
         assert_eq!(idle(&filter(&[], true)), 0);
         assert_eq!(idle(&filter(&["vdc"], false)), 0);
@@ -290,7 +290,7 @@ mod tests {
             ..Device::by_name(DeviceId(9), "vdc1", SampleTime::default())
         };
         with_a_part.devices = vec![DeviceSample::unknown(Arc::new(part))];
-        assert_eq!(filter(&[], false).cut(&mut with_a_part), 0);
+        assert_eq!(filter(&[], false).remove_others(&mut with_a_part), 0);
     }
 
     #[test]

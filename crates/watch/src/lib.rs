@@ -223,10 +223,10 @@ impl LiveConsumers<'_> {
         changes.retain(|change| self.filter.wants_change(change, &sample));
         if let Some(report) = &mut self.report {
             let mut drawn = sample.clone();
-            self.of_report.cut(&mut drawn);
+            self.of_report.remove_others(&mut drawn);
             report.take(drawn, &changes);
         }
-        let idle = self.filter.cut(&mut sample);
+        let idle = self.filter.remove_others(&mut sample);
         view.show(&sample, &changes, idle, context)
     }
 }

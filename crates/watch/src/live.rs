@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Time within which a signal is noticed.
-const NOTICE: Duration = Duration::from_millis(100);
+const SIGNAL_POLL: Duration = Duration::from_millis(100);
 
 /// Ticks at equal distances, so that the time that a poll takes does not add up.
 pub(super) struct Ticks {
@@ -33,7 +33,7 @@ impl Ticks {
                 self.next += self.period * missed.saturating_add(1);
                 return true;
             }
-            thread::sleep((self.next - now).min(NOTICE));
+            thread::sleep((self.next - now).min(SIGNAL_POLL));
         }
         false
     }

@@ -13,7 +13,7 @@ use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome};
 use ui::format;
 
 /// Longest text of a mark, in characters: it is to fit beside a line in a graph.
-const LONGEST: usize = 200;
+const MAX_TEXT_CHARS: usize = 200;
 
 /// Sets a mark, lists the marks, or removes one.
 pub fn mark(args: &MarkArgs, context: &mut Context) -> Outcome {
@@ -33,9 +33,9 @@ pub fn mark(args: &MarkArgs, context: &mut Context) -> Outcome {
     };
     let text = text.trim();
     let is_broken = text.chars().any(char::is_control);
-    if text.is_empty() || is_broken || text.chars().count() > LONGEST {
+    if text.is_empty() || is_broken || text.chars().count() > MAX_TEXT_CHARS {
         return Err(Failure::refused(format!(
-            "a mark is a name of 1 to {LONGEST} characters on one line, such as \"deploy 1.4.2\""
+            "a mark is a name of 1 to {MAX_TEXT_CHARS} characters on one line, such as \"deploy 1.4.2\""
         )));
     }
     let at = args.at.map_or_else(Timestamp::now, |when| when.at);

@@ -15,7 +15,7 @@ use ui::context::Context;
 use super::report::with_hosts;
 
 /// Age up to which a mark is recent.
-pub(super) const OF_LATE: SignedDuration = SignedDuration::from_mins(20);
+pub(super) const RECENT_AGE: SignedDuration = SignedDuration::from_mins(20);
 /// Interval at which the ledger is polled for a change. Where it has not changed, that costs a few calls
 /// to the kernel; where it has, as always beside a recorder, it is opened, read and closed.
 const PERIOD: Duration = Duration::from_secs(5);
@@ -58,7 +58,7 @@ fn poll(
 ) {
     loop {
         // A ledger that cannot be read is reported by the commands that need it.
-        if let Ok(Some(marks)) = reader.poll(Timestamp::now() - OF_LATE) {
+        if let Ok(Some(marks)) = reader.poll(Timestamp::now() - RECENT_AGE) {
             let marks = with_hosts(marks, host);
             *found.lock().unwrap_or_else(PoisonError::into_inner) = marks;
         }

@@ -166,7 +166,7 @@ impl<R: BufRead> Parsing<'_, R> {
                 true => self.watch.see_alone(&sample),
                 false => self.observe(reading.run, &sample),
             };
-            let (changes, idle) = self.filter.cut(&mut sample, found);
+            let (changes, idle) = self.filter.remove_others(&mut sample, found);
             if let Some(report) = &mut self.report {
                 report.take(sample.clone(), &changes);
             }
@@ -231,7 +231,7 @@ impl<R: BufRead> Parsing<'_, R> {
         }
         let mut last = self.end_run();
         last.extend(self.watch.finish());
-        let (changes, _) = self.filter.cut(&mut Sample::default(), last);
+        let (changes, _) = self.filter.remove_others(&mut Sample::default(), last);
         if let Some(report) = &mut self.report {
             report.close(&changes);
         }
@@ -325,14 +325,14 @@ impl LogFilter {
 
     /// Removes all other devices from a sample and its findings. Returns the number of devices that are left out
     /// because they are idle.
-    fn cut(
+    fn remove_others(
         &mut self,
         sample: &mut Sample,
         mut changes: Vec<EventChange>,
     ) -> (Vec<EventChange>, usize) {
         self.missing.retain(|name| sample.named(name).is_none());
         changes.retain(|change| self.filter.wants_change(change, sample));
-        let idle = self.filter.cut(sample);
+        let idle = self.filter.remove_others(sample);
         (changes, idle)
     }
 

@@ -21,21 +21,21 @@ use job::process::ProcessIdentity;
 use ui::context::Context;
 use ui::exit::{ExitClass as _, Failure};
 
-use super::marks::OF_LATE;
+use super::marks::RECENT_AGE;
 use super::report::with_hosts;
 
 /// Length of a batch. A kill loses what was seen since the last batch: this, and an interval.
 const BATCH: Nanos = Nanos::from_secs(5);
 /// Number of batches that wait for a ledger whose disk hangs: five minutes. Then the newest are lost.
-const MOST_WAITING: usize = 60;
+const MAX_PENDING_SAMPLES: usize = 60;
 /// Longest time whose samples wait for a ledger that answers and cannot be written.
-const LONGEST_WAIT: Nanos = Nanos::from_secs(300);
+const MAX_PENDING_TIME: Nanos = Nanos::from_secs(300);
 /// Longest wait of a watch for a ledger that does not answer.
 const TIMEOUT: Duration = Duration::from_secs(3);
 /// Interval at which old data is thinned out.
 const THIN_EVERY: Duration = Duration::from_secs(600);
 /// Least limit of recordings: less does not hold an hour of a few disks.
-const LEAST: record::Bytes = record::Bytes::mib(4);
+const MIN_SIZE_LIMIT: record::Bytes = record::Bytes::mib(4);
 /// Folder of the machine's id.
 const ETC: &str = "/etc";
 
@@ -51,9 +51,9 @@ pub(super) fn keep(args: &RecordArgs) -> Result<Option<Retention>, Failure> {
     if let Some(limit) = args.record_limit {
         keep.limit = limit.0;
     }
-    if keep.limit < LEAST {
+    if keep.limit < MIN_SIZE_LIMIT {
         return Err(Failure::refused(format!(
-            "--record-limit {} is too little room for a recording; give it {LEAST} or more",
+            "--record-limit {} is too little room for a recording; give it {MIN_SIZE_LIMIT} or more",
             keep.limit
         )));
     }
@@ -131,7 +131,7 @@ impl Recorder {
             failing: false,
             waiting: Batch::default(),
         };
-        let (batches, arriving) = sync_channel(MOST_WAITING);
+        let (batches, arriving) = sync_channel(MAX_PENDING_SAMPLES);
         // Without room: what is sent was heard, and where nobody waits any more, that is known.
         let (begun, first) = sync_channel(0);
         let thread = std::thread::Builder::new()
@@ -299,7 +299,7 @@ impl Writer {
     fn wait_with(&mut self, batch: Batch) {
         self.waiting.events.extend(batch.events);
         let lengths = self.waiting.samples.iter().map(|one| one.length);
-        if lengths.fold(Nanos(0), |a, b| a + b) < LONGEST_WAIT {
+        if lengths.fold(Nanos(0), |a, b| a + b) < MAX_PENDING_TIME {
             self.waiting.samples.extend(batch.samples);
         }
     }
@@ -348,7 +348,7 @@ impl Writer {
         self.waiting = Batch::default();
         // Where they cannot be read, other notices report why.
         let now = Timestamp::now();
-        if let Ok(marks) = ledger.marks(now - OF_LATE, Timestamp::MAX) {
+        if let Ok(marks) = ledger.marks(now - RECENT_AGE, Timestamp::MAX) {
             let marks = with_hosts(marks, &self.identity.owner().host);
             *self
                 .notices

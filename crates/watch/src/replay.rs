@@ -14,7 +14,7 @@ use study::watch::{ChangeKind, EventChange};
 use crate::args::WatchArgs;
 use crate::views::replay as render;
 use crate::views::replay::SummaryTable;
-use domain::when::MomentOrDay;
+use domain::moment::MomentOrDay;
 use ui::context::Context;
 use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome};
 use ui::output::OutputFile;
@@ -26,10 +26,10 @@ use super::screen;
 use super::view::{OutputForm, takes_the_terminal};
 
 /// Default length of a replay.
-const USUAL: SignedDuration = SignedDuration::from_mins(10);
+const DEFAULT_LENGTH: SignedDuration = SignedDuration::from_mins(10);
 
 /// Time before a replay that the screen has too, to go back to and for its sparklines.
-const BEFORE: SignedDuration = SignedDuration::from_mins(2);
+const LEAD_TIME: SignedDuration = SignedDuration::from_mins(2);
 
 /// A part of the recordings of a host.
 pub(crate) struct RecordingPart {
@@ -63,7 +63,7 @@ impl RecordingPart {
         let to = match (length, at.day_ends) {
             (Some(length), _) => at.at.checked_add(length),
             (None, Some(ends)) => Ok(ends),
-            (None, None) => at.at.checked_add(USUAL),
+            (None, None) => at.at.checked_add(DEFAULT_LENGTH),
         };
         let to = to.unwrap_or(Timestamp::MAX);
         let known = recordings.iter().rev().find(|one| one.host == host);
@@ -166,7 +166,7 @@ pub(super) fn replay(
             let mut changes = changes(&played);
             let mut recorded = played.recorded;
             changes.retain(|change| filter.wants_change(change, &recorded.sample));
-            let idle = cut(&filter, &mut recorded);
+            let idle = remove_others(&filter, &mut recorded);
             shown.take(&recorded, &changes, idle, context)?;
         }
         Ok(())
@@ -174,7 +174,7 @@ pub(super) fn replay(
     let read = show();
     if !some {
         read?;
-        context.notice(&nothing(&part, &ledger)?);
+        context.notice(&no_recording_text(&part, &ledger)?);
         return Ok(CommandEnd::No);
     }
     for name in &missing {
@@ -214,10 +214,10 @@ fn on_screen(
     // The sentence is better than a screen on which nothing comes.
     if !part.play(ledger)?.any(|played| played.is_ok()) {
         signals::second_ends_at_once(interrupt).refused()?;
-        context.notice(&nothing(part, ledger)?);
+        context.notice(&no_recording_text(part, ledger)?);
         return Ok(CommandEnd::No);
     }
-    let before = part.from.checked_sub(BEFORE).unwrap_or(Timestamp::MIN);
+    let before = part.from.checked_sub(LEAD_TIME).unwrap_or(Timestamp::MIN);
     let mut filter = Filter::of_arguments(&args.devices, true);
     let mut missing = filter.names().to_vec();
     let mut damaged = Vec::new();
@@ -230,7 +230,7 @@ fn on_screen(
                 let mut changes = changes(&played);
                 let mut sample = played.recorded.sample;
                 changes.retain(|change| filter.wants_change(change, &sample));
-                filter.cut(&mut sample);
+                filter.remove_others(&mut sample);
                 Some(Ok((sample, changes)))
             }
             // One part is damaged; the rest is worth seeing.
@@ -259,8 +259,8 @@ fn on_screen(
 }
 
 /// Removes all other devices from a sample. Returns the number of devices that are left out because they are idle.
-fn cut(filter: &Filter, recorded: &mut RecordedInterval) -> usize {
-    let idle = filter.cut(&mut recorded.sample);
+fn remove_others(filter: &Filter, recorded: &mut RecordedInterval) -> usize {
+    let idle = filter.remove_others(&mut recorded.sample);
     if let Some(spread) = &mut recorded.spread {
         let kept: HashSet<_> = recorded
             .sample
@@ -387,7 +387,7 @@ impl ReplayView {
 }
 
 /// Sentence on the recordings that there are, where nothing was recorded at the requested time.
-fn nothing(part: &RecordingPart, ledger: &Ledger) -> Result<String, Failure> {
+fn no_recording_text(part: &RecordingPart, ledger: &Ledger) -> Result<String, Failure> {
     let recordings = ledger.recordings().midway()?;
     let of_host: Vec<&RecordingSummary> = recordings
         .iter()

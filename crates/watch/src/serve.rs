@@ -37,13 +37,13 @@ use web_config::WebConfig;
 /// Time limit for a request to come and its answer to be taken.
 const TIMEOUT: Duration = Duration::from_secs(2);
 /// Number of clients served at once.
-const MOST: usize = 64;
+const MAX_CLIENTS: usize = 64;
 /// Wait after a connection that could not be taken.
-const PAUSE: Duration = Duration::from_millis(100);
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 /// Longest head of a request, in bytes.
 const HEAD: usize = 8192;
 /// First byte of a TLS handshake (RFC 8446, 5.1), with which no request of HTTP begins.
-const HANDSHAKE: u8 = 22;
+const TLS_HANDSHAKE_BYTE: u8 = 22;
 
 /// Serves metrics from a thread of its own until the process ends.
 pub(super) struct Server {
@@ -150,7 +150,7 @@ fn serve(listener: &TcpListener, site: &Arc<ResponseSources>) {
     for connection in listener.incoming() {
         let Ok(connection) = connection else {
             // There may be no descriptor left: the next try would fail as fast.
-            thread::sleep(PAUSE);
+            thread::sleep(ACCEPT_RETRY_DELAY);
             continue;
         };
         let Some(slot) = Slot::take(&busy) else {
@@ -175,7 +175,7 @@ impl Slot {
     fn take(busy: &Arc<AtomicUsize>) -> Option<Slot> {
         let before = busy.fetch_add(1, Relaxed);
         let slot = Slot(Arc::clone(busy));
-        (before < MOST).then_some(slot)
+        (before < MAX_CLIENTS).then_some(slot)
     }
 }
 
@@ -235,7 +235,7 @@ impl ResponseSources {
         let config = self.guard.now();
         if !self.guard.has_tls() {
             self.exchange(&mut connection, config.as_ref())?;
-        } else if !connection.begins_with(HANDSHAKE)? {
+        } else if !connection.begins_with(TLS_HANDSHAKE_BYTE)? {
             send(&mut connection, Reply::Plain, &[], Reply::Plain.advice())?;
         } else if let Some((config, tls)) = config.and_then(|config| {
             let tls = config.tls.clone()?;
@@ -372,14 +372,14 @@ mod tests {
     #[test]
     fn a_silent_client_keeps_no_other_waiting() {
         let address = server();
-        let silent: Vec<TcpStream> = (0..MOST / 2)
+        let silent: Vec<TcpStream> = (0..MAX_CLIENTS / 2)
             .map(|_| TcpStream::connect(address).unwrap())
             .collect();
         let began = Instant::now();
         let text = ask(address, b"GET /metrics HTTP/1.1\r\n\r\n");
         assert!(text.starts_with("HTTP/1.1 200 OK"), "{text}");
         // One after the other would take so long for each.
-        let all = TIMEOUT * (MOST / 2) as u32;
+        let all = TIMEOUT * (MAX_CLIENTS / 2) as u32;
         assert!(began.elapsed() < all, "{:?}", began.elapsed());
         drop(silent);
     }
@@ -403,7 +403,7 @@ mod tests {
     fn no_more_are_served_at_once_than_there_are_places() {
         let busy = Arc::new(AtomicUsize::new(0));
         let slots: Vec<Slot> = std::iter::from_fn(|| Slot::take(&busy)).collect();
-        assert_eq!(slots.len(), MOST);
+        assert_eq!(slots.len(), MAX_CLIENTS);
         drop(slots);
         assert_eq!(busy.load(Relaxed), 0);
         assert!(Slot::take(&busy).is_some());

@@ -123,7 +123,7 @@ impl Range {
 
     /// True if each value that alerts here alerts in `other` too. Nothing changes between two neighbours of all
     /// bounds, so that one value of each stretch shows it.
-    fn lies_in(self, other: Range) -> bool {
+    fn is_within(self, other: Range) -> bool {
         let mut bounds = vec![0.0];
         let finite = [self.low, self.high, other.low, other.high];
         bounds.extend(
@@ -173,8 +173,8 @@ impl Thresholds {
         for (metric, warning) in &self.0 {
             let is_beyond = |range: &Range| match range.inside && warning.inside {
                 // They may lie beside each other; a warning within the other would never be shown.
-                true => warning != range && warning.lies_in(*range),
-                false => !range.lies_in(*warning),
+                true => warning != range && warning.is_within(*range),
+                false => !range.is_within(*warning),
             };
             if critical.0.get(metric).is_some_and(is_beyond) {
                 return Err(format!(

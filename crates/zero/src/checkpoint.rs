@@ -115,7 +115,7 @@ impl Disk {
     }
 
     /// Bytes that were written or failed.
-    pub(crate) fn settled(&self) -> Bytes {
+    pub(crate) fn done_or_failed(&self) -> Bytes {
         self.zeroed.total() + self.failed.total()
     }
 

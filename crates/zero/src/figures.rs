@@ -9,9 +9,9 @@ use super::checkpoint::{Disk, Method};
 use super::sample::ReadBack;
 
 /// Less than a tenth is not worth naming: disks that were sold as equal differ by that.
-const WORTH_NAMING: f64 = 0.1;
+const MIN_DIFFERENCE: f64 = 0.1;
 /// Number of places listed that could not be written; the number of others is added.
-const LISTED: usize = 8;
+const MAX_LISTED_PLACES: usize = 8;
 
 /// A disk that is zeroed to its end, and what came back from it.
 pub(crate) struct ZeroedDisk {
@@ -98,7 +98,7 @@ impl ZeroedDisk {
             });
         };
         let times = times(&ratio);
-        if ratio.low > 1.0 + WORTH_NAMING {
+        if ratio.low > 1.0 + MIN_DIFFERENCE {
             Some(if offloaded {
                 format!(
                     "After {shown} had zeroed itself, the first write to a place took {times} times \
@@ -114,7 +114,7 @@ impl ZeroedDisk {
             })
         } else if !offloaded {
             None
-        } else if ratio.high < 1.0 + WORTH_NAMING {
+        } else if ratio.high < 1.0 + MIN_DIFFERENCE {
             Some(format!(
                 "After {shown} had zeroed itself, the first write to a place took {times} times as \
                  long as the second: either it has allocated what it zeroed, or allocating costs \
@@ -139,10 +139,10 @@ fn times(ratio: &RatioInterval) -> String {
 fn listed(places: &Ranges) -> String {
     let first: Vec<String> = places
         .iter()
-        .take(LISTED)
+        .take(MAX_LISTED_PLACES)
         .map(|range| format!("{} to {}", range.start, range.end))
         .collect();
-    let more = places.count().saturating_sub(LISTED);
+    let more = places.count().saturating_sub(MAX_LISTED_PLACES);
     let rest = match more {
         0 => String::new(),
         more => format!(" and {more} other places"),
@@ -189,7 +189,7 @@ pub(crate) fn slow(rates: &[Option<Interval>]) -> Vec<SlowDisk> {
         others.sort_by(|a, b| a.1.mean.total_cmp(&b.1.mean));
         let &&(than, middle) = others.get(others.len().checked_sub(1)? / 2)?;
         let ratio = ratio_of_intervals(rate, middle)?;
-        (ratio.high < 1.0 - WORTH_NAMING).then_some(SlowDisk { disk, than, ratio })
+        (ratio.high < 1.0 - MIN_DIFFERENCE).then_some(SlowDisk { disk, than, ratio })
     };
     known.iter().filter_map(judge).collect()
 }

@@ -20,7 +20,7 @@ use super::state::lock;
 /// Interval at which the controller is asked.
 const POLL: Duration = Duration::from_millis(40);
 /// Time to wait while nothing is allowed.
-const NAP: Nanos = Nanos(10_000_000);
+const IDLE_WAIT: Nanos = Nanos(10_000_000);
 
 /// Permission of a disk's thread to write, and its counts.
 #[derive(Debug)]
@@ -68,7 +68,7 @@ impl Throttle {
         match self.allowed() {
             Allowed::All => Ok(None),
             Allowed::Rate(rate) => Ok(Some(rate)),
-            Allowed::Nothing => Err(now + NAP),
+            Allowed::Nothing => Err(now + IDLE_WAIT),
         }
     }
 
@@ -85,7 +85,8 @@ impl Throttle {
     /// Notes a write that has completed after so long, or failed and has no latency: the kernel counts both, and
     /// what a device zeroes by itself as well.
     pub(crate) fn done(&self, bytes: Bytes, latency: Option<Nanos>) {
-        self.least.note(bytes, reader::BESIDE, latency);
+        self.least
+            .note(bytes, reader::REQUEST_SIZE_BESIDE_FOREGROUND, latency);
         self.written.fetch_add(bytes.0, Relaxed);
         self.own.fetch_add(bytes.0, Release);
         self.in_flight.fetch_sub(bytes.0, Release);
@@ -197,12 +198,12 @@ impl ForegroundWatch {
             waiting_s: probes.waiting_s,
             background: written,
             is_busy: throttle.in_flight.load(Relaxed) > 0,
-            request: reader::BESIDE,
+            request: reader::REQUEST_SIZE_BESIDE_FOREGROUND,
             own_latency_s: throttle.least.take(),
         });
         throttle.allow(allowed);
         *lock(&throttle.live) = self.pacer.live();
-        self.prober.want(self.pacer.controller().probe_gap_s());
+        self.prober.set_gap(self.pacer.controller().probe_gap_s());
     }
 
     /// Bytes that the kernel counted since the last time, read and written.

@@ -1,7 +1,6 @@
 //! The verb `zero`: writes zeros over whole disks, in parallel, and says which of them is slow or
 //! bad.
 
-mod again;
 pub mod args;
 mod checkpoint;
 mod figures;
@@ -11,6 +10,7 @@ mod pace;
 mod place;
 mod progress;
 mod report;
+mod rerun;
 mod sample;
 mod source;
 mod start;
@@ -31,12 +31,12 @@ use reader::ForegroundReport;
 use record::Ranges;
 
 use crate::args::ZeroArgs;
-use again::{RerunState, again};
 use checkpoint::{Checkpoint, Disk};
 use figures::ZeroedDisk;
 use foreground::{ForegroundWatch, Throttle};
 use place::ClaimedDisk;
 use progress::DiskLine;
+use rerun::{RerunState, rerun_command};
 use sample::{ReadBack, read_back};
 use start::{PreparedZeroing, start};
 use state::{DiskState, IncompleteReason, lock};
@@ -161,7 +161,7 @@ fn command(ready: &PreparedZeroing, done: &[&Path], root: &Root) -> String {
         erased: erased.map(|(_, disk)| disk.path.as_path()).collect(),
         done: done.to_vec(),
     };
-    again(std::env::args_os(), &settled)
+    rerun_command(std::env::args_os(), &settled)
 }
 
 /// Zeros all disks, each on its own thread, and stores their progress. Returns the result of each.
@@ -294,7 +294,7 @@ fn unfinished(
         let beside = beside.map_or(String::new(), |text| {
             format!(". {}", text.trim_end_matches('.'))
         });
-        let share = disk.settled().0 as f64 / disk.size.0.max(1) as f64;
+        let share = disk.done_or_failed().0 as f64 / disk.size.0.max(1) as f64;
         let stopped = match ended {
             Ok(()) => "it only has its stamp left".to_owned(),
             Err(IncompleteReason::Signal) => "stopped by a signal".to_owned(),
@@ -424,7 +424,7 @@ pub fn document_types() -> Vec<ui::schema::DocumentType> {
     use ui::schema::DocumentType;
     vec![
         DocumentType::of::<report::Document>("zero"),
-        DocumentType::of::<report::RehearsalDocument>("zero"),
+        DocumentType::of::<report::DryRunDocument>("zero"),
     ]
 }
 

@@ -12,7 +12,7 @@ use super::state::POLL;
 
 /// The most time to make up for after a delay, without a foreground: the limit is reached also on a host that
 /// hesitates.
-const MADE_UP: Nanos = Nanos(100_000_000);
+const MAX_CATCH_UP: Nanos = Nanos(100_000_000);
 
 /// Keeps to so many bytes a second.
 #[derive(Debug)]
@@ -73,7 +73,7 @@ impl<'a> Limiter<'a> {
     /// Size of a request, at most `largest`: a foreground request may have to wait for the rest of one.
     pub(crate) fn request_size(&self, largest: Bytes) -> Bytes {
         match self.is_beside() {
-            true => largest.min(reader::BESIDE),
+            true => largest.min(reader::REQUEST_SIZE_BESIDE_FOREGROUND),
             false => largest,
         }
     }
@@ -93,7 +93,7 @@ impl<'a> Limiter<'a> {
         let rate = self.rate(now);
         match self.is_beside() {
             true => self.limiter.issued(now, bytes, rate),
-            false => (self.limiter).issued_making_up(now, bytes, rate, MADE_UP),
+            false => (self.limiter).issued_making_up(now, bytes, rate, MAX_CATCH_UP),
         }
     }
 
@@ -115,7 +115,9 @@ mod tests {
     /// A rate of one small request each millisecond.
     fn one_each_ms() -> Throttle {
         let throttle = Throttle::new();
-        throttle.allow(Allowed::Rate(1000.0 * reader::BESIDE.0 as f64));
+        throttle.allow(Allowed::Rate(
+            1000.0 * reader::REQUEST_SIZE_BESIDE_FOREGROUND.0 as f64,
+        ));
         throttle
     }
 
@@ -124,7 +126,7 @@ mod tests {
         let throttle = one_each_ms();
         let mut limiter = Limiter::new(None, Some(&throttle));
         let size = limiter.request_size(Bytes::MIB);
-        assert_eq!(size, reader::BESIDE);
+        assert_eq!(size, reader::REQUEST_SIZE_BESIDE_FOREGROUND);
         for turn in [NOW, NOW + NOW] {
             let mut at_once = 0;
             while limiter.wait(turn).is_none() {

@@ -7,7 +7,7 @@ use study::interval::{Interval, mean_interval};
 /// Length of a slice at first.
 const SLICE: Nanos = Nanos(100_000_000);
 /// Number of slices at which each two become one of twice the length. Even, so that none is left over.
-const MOST: usize = 1024;
+const MAX_SLICES: usize = 1024;
 
 /// Bytes in slices of time. Pauses between a kill and the next start are not in it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -95,7 +95,7 @@ impl PaceRecorder {
     pub(crate) fn done(&mut self, pace: &mut Pace, now: Nanos, bytes: Bytes) {
         while now >= self.ends {
             pace.slices.push(std::mem::take(&mut self.filling));
-            if pace.slices.len() == MOST {
+            if pace.slices.len() == MAX_SLICES {
                 pace.fold();
             }
             self.ends += pace.slice;
@@ -126,7 +126,7 @@ mod tests {
         for count in [1_000, 30_000, 300_000] {
             let pace = steady(Nanos(5_000_000), count);
             let truth = 200.0 * 1_048_576.0;
-            assert!(pace.slices.len() <= MOST);
+            assert!(pace.slices.len() <= MAX_SLICES);
             assert!((pace.mean() / truth - 1.0).abs() < 1e-9);
             let interval = pace.interval().unwrap();
             assert!((interval.mean / truth - 1.0).abs() < 0.01, "{interval:?}");
@@ -171,7 +171,7 @@ mod tests {
                 clocked.done(&mut pace, now, Bytes(1));
             }
             prop_assert_eq!(pace.slices.iter().sum::<u64>() + clocked.filling, gaps.len() as u64);
-            prop_assert!(pace.slices.len() < MOST);
+            prop_assert!(pace.slices.len() < MAX_SLICES);
             prop_assert_eq!(pace.took, now);
         }
     }

@@ -18,14 +18,14 @@ use rustix::fs::OFlags;
 use domain::plan_binding::{self, DiskIdentity};
 
 /// Size of a request: large enough for the throughput of any disk, small enough that a bad place is soon found.
-pub(crate) const LARGEST: Bytes = Bytes::MIB;
+pub(crate) const REQUEST_SIZE: Bytes = Bytes::MIB;
 /// Bytes of the disk's beginning that are zeroed first: where most signatures are, so that a disk which is
 /// half zeroed passes for nothing that it once was.
 pub(crate) const HEAD: Bytes = Bytes::MIB;
 /// The largest logical block of a disk that can be zeroed; Linux before 6.15 knows none above it.
-pub(crate) const LARGEST_BLOCK: Bytes = Bytes::kib(4);
+pub(crate) const MAX_LOGICAL_BLOCK: Bytes = Bytes::kib(4);
 /// The stamp fills this much.
-const STAMP: usize = LARGEST_BLOCK.0 as usize;
+const STAMP: usize = MAX_LOGICAL_BLOCK.0 as usize;
 
 /// A disk that is claimed until it is zeroed.
 pub(crate) struct ClaimedDisk {

@@ -22,13 +22,13 @@ impl DiskLine {
         DiskLine {
             line: lines.line(&disk.path.display().to_string()),
             began: Instant::now(),
-            eta: EtaEstimator::new(disk.settled().0),
+            eta: EtaEstimator::new(disk.done_or_failed().0),
         }
     }
 
     /// Shows a state.
     pub(crate) fn show(&mut self, disk: &Disk, foreground: Option<String>) {
-        let (settled, size) = (disk.settled(), disk.size);
+        let (settled, size) = (disk.done_or_failed(), disk.size);
         let failed = disk.failed.total();
         let rate = self.eta.rate(self.began.elapsed().as_secs_f64(), settled.0);
         self.line.show(move || Progress {

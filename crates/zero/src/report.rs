@@ -118,7 +118,7 @@ pub(crate) struct Document<'a> {
 /// The document of `zero --dry-run --json`.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub(crate) struct RehearsalDocument<'a> {
+pub(crate) struct DryRunDocument<'a> {
     /// True: nothing was written.
     dry_run: bool,
     /// Plan for each disk.
@@ -178,7 +178,7 @@ struct FoundDocument<'a> {
     /// The kernel's first error; null where all was written.
     why_not_written: Option<&'a str>,
     /// Result of reading a sample back.
-    read_back: BackDocument,
+    read_back: ReadBackDocument,
     /// Latency of the foreground without and beside the zeroing; null where there was none.
     foreground: Option<&'a reader::ForegroundReport>,
     /// True if the disk is zero, as far as is known.
@@ -244,7 +244,7 @@ struct PlaceDocument {
 /// Result of reading a sample back.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-struct BackDocument {
+struct ReadBackDocument {
     /// Number of places that were read back.
     places: usize,
     /// Places that are not zero.
@@ -292,7 +292,7 @@ impl<'a> FoundDocument<'a> {
             slower_than_siblings: slow.map(RatioDocument::from),
             not_written: places(&disk.failed),
             why_not_written: why.filter(|_| !disk.failed.is_empty()),
-            read_back: BackDocument {
+            read_back: ReadBackDocument {
                 places: back.places,
                 not_zero: places(&back.not_zero),
                 unreadable: places(&back.unreadable),
@@ -321,9 +321,9 @@ fn places(ranges: &Ranges) -> Vec<PlaceDocument> {
     places.collect()
 }
 
-/// Rehearsal: for a person, or one JSON document, which also has the identity by which each disk is known
+/// Answer of a dry run: for a person, or one JSON document, which also has the identity by which each disk is known
 /// again when the plan is carried out.
-pub(crate) fn rehearsal(
+pub(crate) fn dry_run_text(
     disks: &[Disk],
     seen: &[DiskIdentity],
     content: &[Vec<String>],
@@ -340,7 +340,7 @@ pub(crate) fn rehearsal(
             };
             DiskDocument::of(disk, plan)
         });
-        let document = RehearsalDocument {
+        let document = DryRunDocument {
             dry_run: true,
             disks: disks.collect(),
         };

@@ -20,14 +20,14 @@ use super::place::{ClaimedDisk, whole};
 /// Size of a place that is written twice, and of the ends that are read back.
 pub(crate) const PLACE: Bytes = Bytes::MIB;
 /// Size of a random place that is read back, and of a request.
-const READ: Bytes = reader::BESIDE;
+const READ: Bytes = reader::REQUEST_SIZE_BESIDE_FOREGROUND;
 /// Number of places that are examined, on a disk that has them.
-const MOST: u64 = 64;
+const MAX_PLACES: u64 = 64;
 /// Number of places of a disk for each one that is examined, at least.
-const SHARE: u64 = 4;
+const PLACES_PER_SAMPLE: u64 = 4;
 /// Number of places that are written once, and then again, before the next have their turn. What changes on
 /// the disk or beside it while the sample is taken meets both passes alike.
-pub(crate) const GROUP: usize = 8;
+pub(crate) const PLACES_PER_TURN: usize = 8;
 
 /// Random whole places of a size in a set of bytes, no two the same, in random order: at most one in four of
 /// those that there are, so that on a small disk a sample is still a sample.
@@ -38,7 +38,7 @@ pub(crate) fn places(of: &Ranges, size: Bytes, seed: u64) -> Vec<Range<u64>> {
         .filter(|places| !places.is_empty())
         .collect();
     let there: u64 = whole.iter().map(|places| places.end - places.start).sum();
-    let wanted = MOST.min(there / SHARE) as usize;
+    let wanted = MAX_PLACES.min(there / PLACES_PER_SAMPLE) as usize;
     let mut seen = BTreeSet::new();
     (0..)
         .map(|draw| engine::derive_seed(seed, draw) % there.max(1))
@@ -195,7 +195,7 @@ mod tests {
             Nanos((2e6 * factor * (1.0 + scatter)) as u64)
         };
         let group = |group: u64| {
-            let places = (0..GROUP as u64).map(|place| group * 100 + place);
+            let places = (0..PLACES_PER_TURN as u64).map(|place| group * 100 + place);
             places
                 .map(|place| (time(place, penalty), time(place + 50, 1.0)))
                 .collect()
@@ -302,7 +302,7 @@ mod tests {
             prop_assert!(places.iter().all(|place| place.start % PLACE.0 == 0));
             let whole = |range: Range<u64>| (range.end / PLACE.0).saturating_sub(range.start.div_ceil(PLACE.0));
             let there: u64 = of.iter().map(whole).sum();
-            prop_assert_eq!(places.len() as u64, MOST.min(there / SHARE));
+            prop_assert_eq!(places.len() as u64, MAX_PLACES.min(there / PLACES_PER_SAMPLE));
         }
     }
 }

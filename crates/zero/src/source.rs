@@ -20,7 +20,7 @@ pub(crate) const DEPTH: u32 = 8;
 /// 2.6 times its value alone in simulation instead of 1.5, and the work took longer.
 const DEPTH_BESIDE: u32 = 2;
 /// Failures in a row after which the disk's presence is checked, again after twice as many, and so on.
-const DOUBT: u32 = 16;
+const PRESENCE_CHECK_FAILURES: u32 = 16;
 
 /// Writes zeros over a set of bytes, in rising order.
 pub(crate) struct ZeroStream<'a> {
@@ -83,7 +83,7 @@ impl Default for PresenceDoubt {
     fn default() -> PresenceDoubt {
         PresenceDoubt {
             failures: 0,
-            limit: DOUBT,
+            limit: PRESENCE_CHECK_FAILURES,
         }
     }
 }
@@ -303,8 +303,11 @@ mod tests {
                 Next::Wait(_) => continue,
                 Next::End => break,
             };
-            assert_eq!(u64::from(request.len), reader::BESIDE.0);
-            let is_bad = request.offset == 2 * PLACE.0 + reader::BESIDE.0;
+            assert_eq!(
+                u64::from(request.len),
+                reader::REQUEST_SIZE_BESIDE_FOREGROUND.0
+            );
+            let is_bad = request.offset == 2 * PLACE.0 + reader::REQUEST_SIZE_BESIDE_FOREGROUND.0;
             let error = RequestError::Kernel(Errno::IO);
             let done = CompletedRequest {
                 request,
@@ -315,7 +318,7 @@ mod tests {
             twice.done(now, done);
         }
         let (pairs, written) = twice.pairs();
-        let parts = Nanos(MS.0 * (PLACE.0 / reader::BESIDE.0));
+        let parts = Nanos(MS.0 * (PLACE.0 / reader::REQUEST_SIZE_BESIDE_FOREGROUND.0));
         assert_eq!(pairs, [(parts, parts); 2]);
         assert_eq!(written, [place(5), place(9)].into_iter().collect());
         assert_eq!(twice.failed.len(), 2);

@@ -17,8 +17,8 @@ use linux::{Root, offload};
 use record::{Ranges, RunId};
 
 use super::checkpoint::{Checkpoint, Disk, Method};
-use super::place::{ClaimedDisk, LARGEST_BLOCK};
-use super::report::rehearsal;
+use super::place::{ClaimedDisk, MAX_LOGICAL_BLOCK};
+use super::report::dry_run_text;
 use super::sample::read_back;
 use crate::args::ZeroArgs;
 use array::check::consents;
@@ -87,7 +87,7 @@ pub(crate) fn start(
     let (disks, over): (Vec<_>, Vec<_>) = found.into_iter().map(|one| (one.disk, one.over)).unzip();
     if args.dry_run {
         let content: Vec<Vec<String>> = places.iter().map(ClaimedDisk::content).collect();
-        context.print(&rehearsal(&disks, &seen, &content, args.json))?;
+        context.print(&dry_run_text(&disks, &seen, &content, args.json))?;
         return Ok(None);
     }
     let request = JobRequest {
@@ -189,10 +189,10 @@ fn checked_place(
     }
     let device = devices.get(place.number);
     let block = device.and_then(|device| device.logical_block);
-    if let Some(block) = block.filter(|block| *block > LARGEST_BLOCK) {
+    if let Some(block) = block.filter(|block| *block > MAX_LOGICAL_BLOCK) {
         return Err(format!(
             "{shown} takes nothing smaller than {block} (its logical block), and zero tries bad \
-             places again in pieces of {LARGEST_BLOCK}; use blkdiscard --zeroout"
+             places again in pieces of {MAX_LOGICAL_BLOCK}; use blkdiscard --zeroout"
         ));
     }
     if let Some(block) =

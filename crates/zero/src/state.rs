@@ -9,7 +9,7 @@ use super::checkpoint::Disk;
 use super::place::ClaimedDisk;
 
 /// The time between two flushes, after which what was written survives a power cut.
-const KEEP: Duration = Duration::from_secs(2);
+const FLUSH_INTERVAL: Duration = Duration::from_secs(2);
 /// A signal is heard after at most this long.
 pub(crate) const POLL: Duration = Duration::from_millis(20);
 
@@ -96,7 +96,7 @@ impl DiskState {
         let mut last = Instant::now();
         while !self.ended.load(Relaxed) {
             sleep(POLL);
-            if last.elapsed() >= KEEP {
+            if last.elapsed() >= FLUSH_INTERVAL {
                 // The disk's own thread hears of a failure, and says it when it ends.
                 if self.make_durable(place).is_err() {
                     return;

@@ -15,18 +15,18 @@ use record::{Bytes, Nanos, Ranges};
 use super::foreground::Throttle;
 use super::limiter::Limiter;
 use super::pace::PaceRecorder;
-use super::place::{ClaimedDisk, LARGEST, LARGEST_BLOCK};
-use super::sample::{DoubleWriteTimes, GROUP, PLACE, places};
+use super::place::{ClaimedDisk, MAX_LOGICAL_BLOCK, REQUEST_SIZE};
+use super::sample::{DoubleWriteTimes, PLACE, PLACES_PER_TURN, places};
 use super::source::{DEPTH, DoubleWrites, PresenceDoubt, ZeroStream, is_away};
 use super::state::{DiskState, IncompleteReason, lock};
 use ui::context::notice;
 
 /// Size of the pieces that the device zeroes itself: between two of them a signal is heard.
-const OFFLOADED: Bytes = Bytes::mib(64);
+const OFFLOADED_PIECE: Bytes = Bytes::mib(64);
 /// Size of the pieces in which failed ones are tried again, so that only bad blocks are lost.
-const SMALL: Bytes = LARGEST_BLOCK;
+const RETRY_PIECE: Bytes = MAX_LOGICAL_BLOCK;
 /// Failed bytes above which the disk is worth nothing, and finding each bad block would take hours.
-const MOST_TRIED_AGAIN: Bytes = Bytes::mib(64);
+const MAX_RETRIED: Bytes = Bytes::mib(64);
 
 /// The work on one disk.
 pub(crate) struct Work<'a> {
@@ -73,12 +73,12 @@ impl Work<'_> {
                 if untouched && first {
                     self.sample()?;
                 }
-                self.stream(&self.left(), LARGEST, true)?;
+                self.stream(&self.left(), REQUEST_SIZE, true)?;
             }
             Some(how) => {
                 self.offload(how)?;
                 // What the device did not zero itself was never written.
-                self.stream(&self.failed(), LARGEST, false)?;
+                self.stream(&self.failed(), REQUEST_SIZE, false)?;
                 if lock(&self.shared.now).passes.is_none() {
                     self.sample()?;
                 }
@@ -112,7 +112,7 @@ impl Work<'_> {
             return Ok(());
         }
         let head = Ranges::from(self.place.head()).subtract(&Ranges::from(block));
-        self.stream(&head, LARGEST, false)
+        self.stream(&head, REQUEST_SIZE, false)
     }
 
     fn failed(&self) -> Ranges {
@@ -173,7 +173,7 @@ impl Work<'_> {
             }
             self.check_signals()?;
             // After the wait, in which a foreground may have come or gone.
-            let Some(piece) = left.blocks(limiter.piece(OFFLOADED)).next() else {
+            let Some(piece) = left.blocks(limiter.piece(OFFLOADED_PIECE)).next() else {
                 break;
             };
             left = left.subtract(&Ranges::from(piece.clone()));
@@ -218,10 +218,10 @@ impl Work<'_> {
     /// Tries again, in small pieces and by writing, what failed.
     fn try_again(&self) -> Result<(), IncompleteReason> {
         let failed = self.failed();
-        if failed.is_empty() || failed.total() > MOST_TRIED_AGAIN {
+        if failed.is_empty() || failed.total() > MAX_RETRIED {
             return Ok(());
         }
-        self.stream(&failed, SMALL, false)
+        self.stream(&failed, RETRY_PIECE, false)
     }
 
     /// Times the first and the second write of a sample of places: of what is not written yet, or,
@@ -241,7 +241,7 @@ impl Work<'_> {
             )
         };
         let mut passes = DoubleWriteTimes::default();
-        for group in places(&of, PLACE, seed).chunks(GROUP) {
+        for group in places(&of, PLACE, seed).chunks(PLACES_PER_TURN) {
             self.check_signals()?;
             let mut twice =
                 DoubleWrites::new(group.to_vec(), Limiter::new(self.limit, self.throttle));

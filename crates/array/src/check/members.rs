@@ -59,7 +59,7 @@ pub(super) fn claim_members(
         let number = number_at(&host.root, devices, path);
         if let Some(number) = number {
             if let Some((_, first)) = seen.iter().find(|(known, _)| *known == number) {
-                problems.push(twice(first, path, called));
+                problems.push(duplicate_error(first, path, called));
                 continue;
             }
             seen.push((number, path));
@@ -86,7 +86,7 @@ pub(super) fn claim_members(
     (members, sizes)
 }
 
-fn twice(first: &Path, path: &Path, called: &str) -> String {
+fn duplicate_error(first: &Path, path: &Path, called: &str) -> String {
     if first == path {
         format!("{} is named twice among the {called}", path.display())
     } else {

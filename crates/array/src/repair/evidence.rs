@@ -12,7 +12,7 @@ use super::super::building::{BuildStage, Building, SavedFs, SavedLine, SavedMemb
 use super::super::content::{Content, content};
 use super::super::host::ArrayHost;
 use super::super::teardown;
-use super::lacking;
+use super::missing_superblock;
 use super::unfinished::{UnfinishedArray, members, unfinished_arrays};
 
 /// Evidence of use of what a killed `array create` left.
@@ -56,7 +56,7 @@ fn not_assembled(host: &mut ArrayHost, building: &Building) -> anyhow::Result<Ev
         // mdadm may have been killed before it had written all superblocks: then there never was an
         // array. It may also have completed a moment before that could be recorded.
         let unmade = building.stage == BuildStage::Assembling;
-        let doubt = unmade.then(|| lacking::doubt(host, building, &members));
+        let doubt = unmade.then(|| missing_superblock::doubt(host, building, &members));
         let why = match doubt.transpose()? {
             Some(None) => return Ok(Evidence::Unused),
             Some(Some(why)) => format!(": {why}"),

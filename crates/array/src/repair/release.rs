@@ -42,7 +42,7 @@ impl ReleaseResult {
         }
     }
 
-    fn stays(what: String) -> ReleaseResult {
+    fn not_released(what: String) -> ReleaseResult {
         ReleaseResult {
             undone: UndoResult::Leftover(what),
             again: false,
@@ -69,7 +69,7 @@ pub(super) fn release(
         let shown = device.node().display().to_string();
         released.push(match teardown::stop_with_retries(host, &device.node()) {
             Ok(()) => ReleaseResult::reverted(format!("the array {shown} was stopped")),
-            Err(error) if *is_hollow => ReleaseResult::stays(format!(
+            Err(error) if *is_hollow => ReleaseResult::not_released(format!(
                 "{shown}, which has no members and may belong to another program: {error}"
             )),
             Err(error) => ReleaseResult::stuck(format!(
@@ -134,7 +134,7 @@ fn folders(building: &Building) -> Vec<ReleaseResult> {
             ))),
             Err(error) => match error.kind() {
                 ErrorKind::NotFound => None,
-                ErrorKind::DirectoryNotEmpty => Some(ReleaseResult::stays(format!(
+                ErrorKind::DirectoryNotEmpty => Some(ReleaseResult::not_released(format!(
                     "the folder {shown}, in which there is something"
                 ))),
                 _ => Some(ReleaseResult::stuck(format!("the folder {shown}: {error}"))),

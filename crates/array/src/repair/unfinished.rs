@@ -29,9 +29,9 @@ pub(super) fn unfinished_arrays(
         let is_made = if is_hollow {
             building.stage == BuildStage::Assembling
         } else {
-            let of_ours = |member: &&Device| is_ours(host, "--examine", member, building);
+            let of_ours = |member: &&Device| has_our_uuid(host, "--examine", member, building);
             let consists_of_ours = !below.is_empty() && below.iter().all(of_ours);
-            consists_of_ours || is_ours(host, "--detail", array, building)
+            consists_of_ours || has_our_uuid(host, "--detail", array, building)
         };
         if is_made {
             found.push(UnfinishedArray {
@@ -49,14 +49,14 @@ pub(super) fn members(host: &mut ArrayHost, building: &Building) -> anyhow::Resu
     let may_be = |device: &&Device| !device.is_empty() && !device.hidden && !device.read_only;
     let mut found = Vec::new();
     for device in devices.iter().filter(may_be) {
-        if is_ours(host, "--examine", device, building) {
+        if has_our_uuid(host, "--examine", device, building) {
             found.push(device.clone());
         }
     }
     Ok(found)
 }
 
-pub(super) fn is_ours(
+pub(super) fn has_our_uuid(
     host: &mut ArrayHost,
     option: &str,
     device: &Device,

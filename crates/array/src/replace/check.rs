@@ -12,7 +12,7 @@ use super::super::building::CheckedMember;
 use super::super::check::{consents, member as claimed_member};
 use super::super::host::{ArrayHost, number_at};
 use super::super::{stop, superblock, teardown};
-use super::exchange::{Exchange, ExchangeCourse, ExchangeDevice, member, serves};
+use super::exchange::{Exchange, ExchangeDevice, ExchangeMethod, member, serves};
 use crate::args::ReplaceArgs;
 use domain::plan_binding;
 use domain::raid::{Level, MdLevel};
@@ -23,7 +23,7 @@ const SECTOR: u64 = 512;
 
 /// md's words for an array that is written to, and so rebuilds its members (linux,
 /// Documentation/admin-guide/md.rst, array_state).
-const ACTIVE: [&str; 4] = ["clean", "active", "active-idle", "write-pending"];
+const ACTIVE_STATES: [&str; 4] = ["clean", "active", "active-idle", "write-pending"];
 
 /// Examines everything, and leaves the claim on the new disk with the host.
 ///
@@ -126,7 +126,7 @@ fn array_problems(array: &md::Array) -> Vec<String> {
     }
     problems.extend(superblock::foreign(array));
     let state = array.state.as_deref().unwrap_or("unknown");
-    if !ACTIVE.contains(&state) {
+    if !ACTIVE_STATES.contains(&state) {
         problems.push(format!(
             "{} is {state}, and md rebuilds members only of an array that may be written; \
              mdadm --readwrite /dev/{} allows that",
@@ -143,7 +143,7 @@ fn course(
     old: Option<DeviceNumber>,
     new: Option<DeviceNumber>,
     problems: &mut Vec<String>,
-) -> Option<ExchangeCourse> {
+) -> Option<ExchangeMethod> {
     let (leaves, comes) = (args.member.display(), args.with.display());
     let Some(old) = old.and_then(|number| member(array, number)) else {
         let members = array.members.iter().map(|member| member.name.as_str());
@@ -170,10 +170,10 @@ fn course(
     let new = new.and_then(|number| member(array, number));
     if let Some(new) = new {
         if new.has("replacement") && new.slot == old.slot && old.slot.is_some() {
-            return Some(ExchangeCourse::Continue);
+            return Some(ExchangeMethod::Continue);
         }
         if !new.is_spare() {
-            problems.push(already(new, &args.with, array));
+            problems.push(already_member_error(new, &args.with, array));
             return None;
         }
     }
@@ -188,9 +188,9 @@ fn course(
     let has_failed = old.has("faulty");
     let others = array.degraded.unwrap_or(0);
     match (has_failed, others) {
-        (false, 0) => Some(ExchangeCourse::Replace),
-        (true, 0) => Some(ExchangeCourse::Spare),
-        (true, 1) => Some(ExchangeCourse::Rebuild),
+        (false, 0) => Some(ExchangeMethod::Replace),
+        (true, 0) => Some(ExchangeMethod::Spare),
+        (true, 1) => Some(ExchangeMethod::Rebuild),
         (_, missing) => {
             let others = missing - u32::from(has_failed);
             problems.push(format!(
@@ -205,7 +205,7 @@ fn course(
     }
 }
 
-fn already(new: &md::Member, path: &Path, array: &md::Array) -> String {
+fn already_member_error(new: &md::Member, path: &Path, array: &md::Array) -> String {
     let shown = path.display();
     match new.slot {
         Some(slot) => format!(

@@ -24,7 +24,7 @@ pub(super) struct ExchangeDevice {
 
 /// Way in which the disk takes the member's place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ExchangeCourse {
+pub(super) enum ExchangeMethod {
     /// The member serves while the disk becomes a copy of it (mdadm(8), `--replace`).
     Replace,
     /// The member has failed: the disk is rebuilt from the others.
@@ -53,7 +53,7 @@ pub(super) struct Exchange {
     /// The disk as it was claimed; `None` for one that is in the array.
     pub claimed: Option<CheckedMember>,
     /// Course of the exchange.
-    pub course: ExchangeCourse,
+    pub course: ExchangeMethod,
     /// Consents to erase the superblock of the replaced member; empty where it stays.
     pub erase: Vec<Consent>,
 }
@@ -88,7 +88,7 @@ impl Exchange {
     pub(super) fn commands(&self) -> Vec<String> {
         let claimed = self.claimed.as_ref();
         let signed = claimed.filter(|member| member.signed);
-        let copies = self.course == ExchangeCourse::Replace;
+        let copies = self.course == ExchangeMethod::Replace;
         [
             signed.map(|member| plan::wipe(&member.path)),
             claimed.map(|member| self.add(&member.path)),

@@ -13,7 +13,7 @@ use super::super::create::{Erase, check_paths};
 use super::super::host::ArrayHost;
 use super::super::steps::{BuildStep, UndoResult};
 use super::super::{superblock, teardown};
-use super::exchange::{Exchange, ExchangeCourse, member, serves};
+use super::exchange::{Exchange, ExchangeMethod, member, serves};
 
 /// Interval at which the copying is examined.
 const POLL: Duration = Duration::from_millis(500);
@@ -21,7 +21,7 @@ const POLL: Duration = Duration::from_millis(500);
 /// Attempts to take a device out: md holds a failed one until its superblocks have noted that.
 const REMOVALS: u32 = 60;
 
-const BAR: &str = "{prefix} [{bar:20}] {bytes} of {total_bytes}";
+const BAR_TEMPLATE: &str = "{prefix} [{bar:20}] {bytes} of {total_bytes}";
 
 /// Steps of an exchange, in their order.
 pub(super) fn steps<'i, 'h: 'i>(
@@ -41,14 +41,14 @@ pub(super) fn steps<'i, 'h: 'i>(
     }
     if matches!(
         exchange.course,
-        ExchangeCourse::Replace | ExchangeCourse::Continue
+        ExchangeMethod::Replace | ExchangeMethod::Continue
     ) {
         steps.push(Box::new(Replace {
             exchange: of(),
             begun: false,
         }));
     }
-    if exchange.course != ExchangeCourse::Spare {
+    if exchange.course != ExchangeMethod::Spare {
         steps.push(Box::new(Wait {
             exchange: of(),
             interrupt,
@@ -122,7 +122,7 @@ impl BuildStep<ArrayHost<'_>> for Replace {
 
     fn run(&mut self, host: &mut ArrayHost) -> anyhow::Result<()> {
         self.begun = true;
-        if self.exchange.course == ExchangeCourse::Replace {
+        if self.exchange.course == ExchangeMethod::Replace {
             host.run(&self.exchange.copy())?;
         }
         Ok(())
@@ -154,7 +154,7 @@ impl BuildStep<ArrayHost<'_>> for Wait<'_> {
         (host.report)(&format!(
             "md copies to {shown}; the array can be used meanwhile.\n"
         ));
-        let bar = progress::alone(None, BAR);
+        let bar = progress::alone(None, BAR_TEMPLATE);
         bar.set_prefix(self.name());
         while !self.interrupt.load(Ordering::Relaxed) {
             let array = exchange.now(host)?;

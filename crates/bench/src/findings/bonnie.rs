@@ -95,12 +95,12 @@ pub(super) fn waits_at_end_only(phase: &Phase) -> bool {
 mod tests {
     use record::{CallKind, JobOptions, Verdict};
 
-    use super::super::made::{self, MadeRun};
+    use super::super::test_run::{self, TestRun};
     use super::*;
 
     /// A run of the suite that read a file of `times` the memory, on this machine's odd KiB.
     fn reading(times: f64, device_share: f64) -> Run {
-        let mut run = MadeRun::steady(1000.0).device_share(device_share).run();
+        let mut run = TestRun::steady(1000.0).device_share(device_share).run();
         run.suite = "bonnie".to_owned();
         run.target.direct = false;
         run.machine.memory = Bytes::kib(24_684_084);
@@ -122,7 +122,7 @@ mod tests {
     fn a_file_of_twice_the_memory_is_doubtful_and_no_more() {
         for device_share in [1.0, 0.55] {
             let run = reading(2.0, device_share);
-            let conclusion = made::conclude(&run);
+            let conclusion = test_run::conclude(&run);
             assert_eq!(
                 conclusion.verdict,
                 Verdict::Doubtful,
@@ -131,13 +131,13 @@ mod tests {
             );
         }
         // Memory cannot have answered so much.
-        let conclusion = made::conclude(&reading(2.0, 0.3));
+        let conclusion = test_run::conclude(&reading(2.0, 0.3));
         assert_eq!(conclusion.verdict, Verdict::Invalid);
     }
 
     #[test]
     fn a_smaller_file_is_invalid() {
-        let conclusion = made::conclude(&reading(1.9, 1.0));
+        let conclusion = test_run::conclude(&reading(1.9, 1.0));
         assert_eq!(conclusion.verdict, Verdict::Invalid);
         let text = &conclusion.findings[0].text;
         assert!(text.contains("Give a larger --size"), "{text}");

@@ -8,11 +8,11 @@ use crate::figures::PhaseFigures;
 use ui::format::{number, percent};
 
 /// Larger requests than this may be split by the kernel, so their number says nothing.
-const NEVER_SPLIT: Bytes = Bytes::kib(64);
+const MAX_UNSPLIT_REQUEST: Bytes = Bytes::kib(64);
 
 /// Blocks of its own that a file system reads or writes in a phase for the file that is measured: its inode and its
 /// extents. On a block device there are none.
-const METADATA: IoAmount = IoAmount {
+const FILE_SYSTEM_METADATA: IoAmount = IoAmount {
     ops: 16.0,
     bytes: 16.0 * 4096.0,
 };
@@ -65,17 +65,17 @@ pub(super) fn foreign_io(run: &Run, phase: &Phase, figures: &PhaseFigures) -> Op
     };
     let metadata = match run.target.kind {
         TargetKind::Block => IoAmount::default(),
-        TargetKind::Directory | TargetKind::File => METADATA,
+        TargetKind::Directory | TargetKind::File => FILE_SYSTEM_METADATA,
     };
-    let own_reads = made(phase.read.as_ref());
-    let own_writes = made(phase.written());
+    let own_reads = issued_requests(phase.read.as_ref());
+    let own_writes = issued_requests(phase.written());
     let asked = IoAmount {
         ops: own_reads.ops + own_writes.ops,
         bytes: own_reads.bytes + own_writes.bytes,
     };
     let own_writes = IoAmount {
         // A driver may count a flush as a write of no bytes.
-        ops: own_writes.ops + made(phase.sync.as_ref()).ops,
+        ops: own_writes.ops + issued_requests(phase.sync.as_ref()).ops,
         ..own_writes
     };
     let half_width = half_width(figures);
@@ -163,7 +163,7 @@ fn foreign(
 
 /// Requests of a direction that were made, with those that completed after the end of the time. In an open loop they
 /// are counted by the service times: the latencies have those too that were due and never made.
-fn made(flow: Option<&Flow>) -> IoAmount {
+fn issued_requests(flow: Option<&Flow>) -> IoAmount {
     let Some(flow) = flow else {
         return IoAmount::default();
     };
@@ -209,7 +209,7 @@ impl Rule {
         // An array writes mirrors and parity, and reads to make parity; it splits requests at its
         // chunks. A copy-on-write file system writes its trees, and reads them first.
         let transparent = one_disk && !own_way;
-        let small = phase.workload.block <= NEVER_SPLIT && one_disk;
+        let small = phase.workload.block <= MAX_UNSPLIT_REQUEST && one_disk;
         // A sync makes a file system write its journal, which may be more than what is synced.
         let journals = phase.sync.is_some() && run.target.kind != TargetKind::Block;
         Rule {
@@ -227,18 +227,18 @@ impl Rule {
 
 #[cfg(test)]
 mod tests {
-    use super::super::made::{self, MadeRun};
+    use super::super::test_run::{self, TestRun};
     use super::*;
 
     fn codes(run: &Run) -> Vec<(FindingCode, Severity)> {
-        made::codes(run)
+        test_run::codes(run)
     }
 
     #[test]
     fn what_the_device_did_beyond_our_requests_is_foreign() {
-        let run = MadeRun::steady(1000.0).device_share(1.3).run();
+        let run = TestRun::steady(1000.0).device_share(1.3).run();
         assert_eq!(codes(&run), [(FindingCode::ForeignIo, Severity::Warn)]);
-        let run = MadeRun::steady(1000.0).device_share(1.0).run();
+        let run = TestRun::steady(1000.0).device_share(1.0).run();
         assert_eq!(codes(&run), []);
     }
 
@@ -246,7 +246,7 @@ mod tests {
     fn foreign_io_is_found_on_a_disk_of_any_speed() {
         for rate in [60.0, 500.0, 5000.0, 200_000.0] {
             for share in [1.02, 1.04, 1.67] {
-                let run = MadeRun::steady(rate).noise(0.01).device_share(share).run();
+                let run = TestRun::steady(rate).noise(0.01).device_share(share).run();
                 let found = codes(&run);
                 assert_eq!(
                     found,
@@ -254,10 +254,10 @@ mod tests {
                     "{rate} {share}"
                 );
             }
-            let run = MadeRun::steady(rate).noise(0.01).device_share(1.0).run();
+            let run = TestRun::steady(rate).noise(0.01).device_share(1.0).run();
             assert_eq!(codes(&run), [], "{rate}");
             // Within what the interval allows for.
-            let run = MadeRun::steady(rate).noise(0.5).device_share(1.01).run();
+            let run = TestRun::steady(rate).noise(0.5).device_share(1.01).run();
             let of_others = |(code, _): &(FindingCode, Severity)| *code == FindingCode::ForeignIo;
             assert!(!codes(&run).iter().any(of_others), "{rate}");
         }
@@ -265,7 +265,7 @@ mod tests {
 
     #[test]
     fn a_little_foreign_io_beside_a_narrow_interval_is_a_note() {
-        let run = MadeRun::steady(10_000.0).device_share(1.008).run();
+        let run = TestRun::steady(10_000.0).device_share(1.008).run();
         assert_eq!(codes(&run), [(FindingCode::ForeignIo, Severity::Note)]);
     }
 
@@ -273,7 +273,7 @@ mod tests {
     fn what_comes_back_after_the_end_is_our_own() {
         // 20 in flight when 800 had come back: the device did 820, and 20 of them late.
         let late = |foreign: u64| {
-            let mut run = MadeRun::steady(100.0).noise(0.01).run();
+            let mut run = TestRun::steady(100.0).noise(0.01).run();
             let phase = &mut run.phases[0];
             let flow = phase.read.as_mut().unwrap();
             flow.latency.record_many(1_000_000, 20);
@@ -294,7 +294,7 @@ mod tests {
     #[test]
     fn own_flushes_are_own_requests_on_every_driver() {
         let log = |flushes_count: bool, foreign: u64| {
-            let mut run = MadeRun::steady(7000.0).writing().block(Bytes::kib(4)).run();
+            let mut run = TestRun::steady(7000.0).writing().block(Bytes::kib(4)).run();
             run.target.kind = TargetKind::Block;
             let phase = &mut run.phases[0];
             phase.sync = phase.write.clone();
@@ -306,7 +306,7 @@ mod tests {
                 device.writes += foreign;
                 device.write_bytes += foreign * 16_384;
             }
-            made::conclude(&run).findings
+            test_run::conclude(&run).findings
         };
         assert_eq!(log(true, 0), []);
         assert_eq!(log(false, 0), []);
@@ -320,7 +320,7 @@ mod tests {
 
     #[test]
     fn somebody_elses_writes_beside_our_reads_are_foreign() {
-        let mut run = MadeRun::steady(1000.0).run();
+        let mut run = TestRun::steady(1000.0).run();
         for window in &mut run.phases[0].windows {
             let device = window.device.as_mut().unwrap();
             (device.writes, device.write_bytes) = (300, 300 * 4096);
@@ -333,7 +333,7 @@ mod tests {
 
     #[test]
     fn split_requests_are_not_foreign() {
-        let mut run = MadeRun::steady(100.0).block(Bytes::MIB).run();
+        let mut run = TestRun::steady(100.0).block(Bytes::MIB).run();
         for window in &mut run.phases[0].windows {
             window.device.as_mut().unwrap().reads *= 4;
         }
@@ -343,7 +343,7 @@ mod tests {
     #[test]
     fn a_journal_beside_many_requests_is_a_note_at_most() {
         // Seen on a root disk: 70 small writes a second beside 45,000 reads.
-        let mut run = MadeRun::steady(45_000.0).run();
+        let mut run = TestRun::steady(45_000.0).run();
         for window in &mut run.phases[0].windows {
             let device = window.device.as_mut().unwrap();
             (device.writes, device.write_bytes) = (70, 5 << 20);
@@ -353,7 +353,7 @@ mod tests {
 
     #[test]
     fn parity_and_trees_are_nobody() {
-        let mut run = MadeRun::steady(1000.0).writing().run();
+        let mut run = TestRun::steady(1000.0).writing().run();
         for window in &mut run.phases[0].windows {
             let device = window.device.as_mut().unwrap();
             (device.reads, device.read_bytes) = (2000, 2000 * 16_384);

@@ -2,21 +2,21 @@
 
 use record::{Run, Verdict};
 
-use super::made::{self, MadeRun};
+use super::test_run::{self, TestRun};
 
 /// Phases of a default run.
 const PHASES: u64 = 7;
 const RUNS: u64 = 20;
 
 /// A device at 3,000 a second that begins with so many seconds' worth of tokens, ten times as fast while it has them.
-fn device(tokens_s: f64, noise: f64, memory: f64) -> MadeRun {
+fn device(tokens_s: f64, noise: f64, memory: f64) -> TestRun {
     let burst_s = tokens_s / 9.0;
     let rate = move |t: f64| {
         // The share of the slice that begins at `t` which belongs to the burst.
         let share = ((burst_s - t) / 0.1).clamp(0.0, 1.0);
         3000.0 * (1.0 + 9.0 * share)
     };
-    let made = MadeRun::new(rate).noise(noise).memory(memory);
+    let made = TestRun::new(rate).noise(noise).memory(memory);
     match noise {
         0.0 => made.flat(),
         _ => made,
@@ -24,7 +24,7 @@ fn device(tokens_s: f64, noise: f64, memory: f64) -> MadeRun {
 }
 
 /// A run of all phases on such devices, of so many seconds each.
-fn run(number: u64, seconds: usize, device: impl Fn() -> MadeRun) -> Run {
+fn run(number: u64, seconds: usize, device: impl Fn() -> TestRun) -> Run {
     let phase = |at: u64| {
         let made = device()
             .lasting(seconds)
@@ -36,7 +36,7 @@ fn run(number: u64, seconds: usize, device: impl Fn() -> MadeRun) -> Run {
     let phases = (0..PHASES).map(phase).collect();
     Run {
         phases,
-        ..MadeRun::steady(3000.0).run()
+        ..TestRun::steady(3000.0).run()
     }
 }
 
@@ -56,7 +56,7 @@ fn nine_of_ten_default_runs_are_trusted_and_right() {
                 let (mut trusted, mut covered, mut sum) = (0, 0, 0.0);
                 for number in 0..RUNS {
                     let run = run(number, seconds, || device(tokens_s, noise, memory));
-                    let conclusion = made::conclude(&run);
+                    let conclusion = test_run::conclude(&run);
                     trusted += u64::from(conclusion.verdict == Verdict::Trusted);
                     for figures in &conclusion.phases {
                         let iops = figures.flows[0].iops;

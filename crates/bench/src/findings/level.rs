@@ -12,11 +12,11 @@ use crate::figures::{FlowFigures, PhaseFigures};
 use ui::format::{number, percent};
 
 /// An open loop keeps its rate when this share of it came back.
-const KEPT: f64 = 0.95;
+const RATE_KEPT_SHARE: f64 = 0.95;
 /// Width of an interval that gets a note where no precision was requested.
-const WIDE: f64 = 0.10;
+const NOTE_INTERVAL_WIDTH: f64 = 0.10;
 /// Width of an interval that gets a warning: it leaves open which of two disks is faster where one is twice as fast.
-const USELESS: f64 = 0.50;
+const WARN_INTERVAL_WIDTH: f64 = 0.50;
 /// Phases of suites that give the latency of a request that does not wait.
 const BASE_PHASES: [&str; 2] = ["seek", "seek-1"];
 
@@ -91,7 +91,7 @@ pub(super) fn behind_rate(phase: &Phase, figures: &PhaseFigures) -> Option<Findi
         .filter_map(|direction| figures.flow(direction))
         .map(|flow| flow.iops.mean)
         .sum();
-    (came_back < rate * KEPT && came_back < rate - by_chance).then(|| {
+    (came_back < rate * RATE_KEPT_SHARE && came_back < rate - by_chance).then(|| {
         finding(
             FindingCode::Unsteady,
             Severity::Warn,
@@ -233,11 +233,11 @@ pub(super) fn short(phase: &Phase, figures: &PhaseFigures) -> Option<Finding> {
         _ if phase.windows.is_empty() => return None,
         (_, Some(width)) if width <= wanted => return None,
         // What was not asked for is not missed, unless the figure is worth little without it.
-        (_, Some(width)) if wanted == 0.0 && width <= WIDE => return None,
+        (_, Some(width)) if wanted == 0.0 && width <= NOTE_INTERVAL_WIDTH => return None,
         // A test of Bonnie++ is as long as its work, and is trusted by no length.
         (_, None) if wanted == 0.0 && phase.workload.calls().is_some() => return None,
         (_, Some(width)) => {
-            let severity = match width > USELESS {
+            let severity = match width > WARN_INTERVAL_WIDTH {
                 true => Severity::Warn,
                 false => Severity::Note,
             };
@@ -245,7 +245,7 @@ pub(super) fn short(phase: &Phase, figures: &PhaseFigures) -> Option<Finding> {
                 true => format!(", not to ±{}", percent(wanted)),
                 false => String::new(),
             };
-            let known = within(main);
+            let known = rate_with_interval(main);
             (
                 severity,
                 format!("After {took} s the rate was known to be {known}{missed}"),
@@ -268,7 +268,7 @@ pub(super) fn short(phase: &Phase, figures: &PhaseFigures) -> Option<Finding> {
 }
 
 /// The rate of a flow with its interval: `11,908 IOPS ±4 %`, `between 120 and 23,000 IOPS`.
-fn within(flow: &FlowFigures) -> String {
+fn rate_with_interval(flow: &FlowFigures) -> String {
     let iops = &flow.iops;
     match iops.width(number) {
         Some(width) if width.starts_with('±') => format!("{} IOPS {width}", number(iops.mean)),
@@ -279,24 +279,24 @@ fn within(flow: &FlowFigures) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::made::{self, MadeRun};
+    use super::super::test_run::{self, TestRun};
     use super::*;
 
     fn codes(run: &Run) -> Vec<(FindingCode, Severity)> {
-        made::codes(run)
+        test_run::codes(run)
     }
 
     #[test]
     fn a_steady_disk_has_no_finding() {
         for seed in 0..20 {
-            let run = MadeRun::steady(1000.0).seed(seed).run();
+            let run = TestRun::steady(1000.0).seed(seed).run();
             assert_eq!(codes(&run), [], "seed {seed}");
         }
     }
 
     #[test]
     fn a_rate_that_drifts_is_unsteady() {
-        let run = MadeRun::new(|t| 1000.0 * (1.0 - 0.05 * t)).run();
+        let run = TestRun::new(|t| 1000.0 * (1.0 - 0.05 * t)).run();
         let found = codes(&run);
         assert!(
             found.contains(&(FindingCode::Unsteady, Severity::Warn)),
@@ -307,8 +307,8 @@ mod tests {
     #[test]
     fn a_drift_is_reported_by_both_rates_and_never_falls_by_more_than_all() {
         for (begin, slope, word) in [(1.0, -0.119, "fell"), (0.05, 0.119, "rose")] {
-            let run = MadeRun::new(move |t| 1000.0 * (begin + slope * t)).run();
-            let conclusion = made::conclude(&run);
+            let run = TestRun::new(move |t| 1000.0 * (begin + slope * t)).run();
+            let conclusion = test_run::conclude(&run);
             let found = conclusion
                 .findings
                 .iter()
@@ -324,8 +324,8 @@ mod tests {
 
     #[test]
     fn a_spent_burst_is_reported_with_both_levels_and_the_time() {
-        let run = MadeRun::new(|t| if t < 4.0 { 3000.0 } else { 400.0 }).run();
-        let conclusion = made::conclude(&run);
+        let run = TestRun::new(|t| if t < 4.0 { 3000.0 } else { 400.0 }).run();
+        let conclusion = test_run::conclude(&run);
         let burst = conclusion
             .findings
             .iter()
@@ -346,9 +346,9 @@ mod tests {
 
     #[test]
     fn a_plateau_with_waiting_requests_is_capped() {
-        let run = MadeRun::capped(400.0).run();
+        let run = TestRun::capped(400.0).run();
         assert_eq!(codes(&run), [(FindingCode::Capped, Severity::Note)]);
-        let text = &made::conclude(&run).findings[0].text;
+        let text = &test_run::conclude(&run).findings[0].text;
         assert!(text.contains("400 IOPS or"), "{text}");
         // The same flat rate in an open loop is what was requested.
         let mut run = run;
@@ -358,7 +358,7 @@ mod tests {
 
     #[test]
     fn an_interval_that_stayed_wide_is_short() {
-        let run = MadeRun::steady(1000.0).noise(0.6).run();
+        let run = TestRun::steady(1000.0).noise(0.6).run();
         let found = codes(&run);
         assert!(
             found.iter().any(|(code, _)| *code == FindingCode::Short),
@@ -366,7 +366,7 @@ mod tests {
         );
         // Without a precision asked for, only one that says nothing is.
         for (noise, short) in [(0.2, false), (2.0, true)] {
-            let mut run = MadeRun::steady(1000.0).noise(noise).run();
+            let mut run = TestRun::steady(1000.0).noise(noise).run();
             run.phases[0].workload.precision = 0.0;
             let found = codes(&run);
             let said = found.iter().any(|(code, _)| *code == FindingCode::Short);
@@ -377,7 +377,7 @@ mod tests {
     #[test]
     fn a_phase_too_short_for_an_interval_is_short_also_where_none_was_asked_for() {
         for precision in [0.03, 0.0] {
-            let mut run = MadeRun::steady(1000.0).lasting(1).run();
+            let mut run = TestRun::steady(1000.0).lasting(1).run();
             run.phases[0].workload.precision = precision;
             let found = codes(&run);
             assert!(
@@ -390,14 +390,14 @@ mod tests {
     #[test]
     fn a_wide_interval_speaks_for_itself_unless_it_says_nothing() {
         let width = |noise: f64| {
-            let run = MadeRun::steady(1000.0).noise(noise).run();
+            let run = TestRun::steady(1000.0).noise(noise).run();
             codes(&run)
                 .into_iter()
                 .find(|(code, _)| *code == FindingCode::Short)
         };
         assert_eq!(width(0.3), Some((FindingCode::Short, Severity::Note)));
         assert_eq!(width(0.7), Some((FindingCode::Short, Severity::Note)));
-        let run = MadeRun::new(|t| if t < 7.5 { 10.0 } else { 5000.0 }).run();
+        let run = TestRun::new(|t| if t < 7.5 { 10.0 } else { 5000.0 }).run();
         assert!(codes(&run).contains(&(FindingCode::Short, Severity::Warn)));
     }
 
@@ -405,8 +405,8 @@ mod tests {
     fn a_cap_that_alternates_is_named_with_both_levels() {
         for stay in [1.0, 2.0] {
             let high = move |t: f64| (t / stay) as u64 % 2 == 1;
-            let run = MadeRun::new(move |t| if high(t) { 3000.0 } else { 300.0 }).run();
-            let conclusion = made::conclude(&run);
+            let run = TestRun::new(move |t| if high(t) { 3000.0 } else { 300.0 }).run();
+            let conclusion = test_run::conclude(&run);
             let found = conclusion
                 .findings
                 .iter()
@@ -420,7 +420,7 @@ mod tests {
 
     /// An open loop at `due` a second on a disk with a limit, whose queue is waited for at the end.
     fn overloaded(cap: f64, due: f64) -> Run {
-        let mut run = MadeRun::capped(cap).run();
+        let mut run = TestRun::capped(cap).run();
         let phase = &mut run.phases[0];
         phase.workload.rate_per_s = Some(due);
         phase.workload.depth = 4096;
@@ -452,7 +452,7 @@ mod tests {
             ];
             assert_eq!(found, expected, "{cap} {due}");
             assert!(
-                made::conclude(&run).findings[0]
+                test_run::conclude(&run).findings[0]
                     .text
                     .starts_with("Overload")
             );
@@ -475,7 +475,7 @@ mod tests {
             ..record::JobOptions::default()
         }));
         assert_eq!(codes(&run), [(FindingCode::Unsteady, Severity::Warn)]);
-        let text = &made::conclude(&run).findings[0].text;
+        let text = &test_run::conclude(&run).findings[0].text;
         assert!(
             text.ends_with("Give a lower rate or shorter pauses, or use a faster disk."),
             "{text}"
@@ -484,7 +484,7 @@ mod tests {
 
     #[test]
     fn a_job_that_ends_by_its_size_is_told_to_move_more() {
-        let mut run = MadeRun::steady(1000.0).lasting(1).run();
+        let mut run = TestRun::steady(1000.0).lasting(1).run();
         let phase = &mut run.phases[0];
         phase.workload.details = Some(Box::new(record::JobOptions {
             options: vec![("rw".to_owned(), "read".to_owned())],
@@ -498,7 +498,7 @@ mod tests {
             ),
         ] {
             run.phases[0].stopped = stopped;
-            let findings = made::conclude(&run).findings;
+            let findings = test_run::conclude(&run).findings;
             let short = findings.iter().find(|it| it.code == FindingCode::Short);
             assert!(short.unwrap().text.contains(advice), "{findings:?}");
         }
@@ -506,9 +506,9 @@ mod tests {
 
     #[test]
     fn an_overload_is_reported_by_the_rate_after_the_opening_burst() {
-        let mut run = MadeRun::new(|t| if t < 0.5 { 3000.0 } else { 300.0 }).run();
+        let mut run = TestRun::new(|t| if t < 0.5 { 3000.0 } else { 300.0 }).run();
         run.phases[0].workload.rate_per_s = Some(800.0);
-        let text = &made::conclude(&run).findings[0].text;
+        let text = &test_run::conclude(&run).findings[0].text;
         let words = text.strip_prefix("Overload: 800 requests a second were due and ");
         let completed: f64 = words
             .and_then(|words| words.split(' ').next()?.parse().ok())
@@ -518,7 +518,7 @@ mod tests {
 
     #[test]
     fn a_stall_of_an_open_loop_that_keeps_its_rate_otherwise_is_no_overload() {
-        let mut run = MadeRun::steady(1000.0).stalled(3..5).run();
+        let mut run = TestRun::steady(1000.0).stalled(3..5).run();
         run.phases[0].workload.rate_per_s = Some(1000.0);
         let found: Vec<FindingCode> = codes(&run).into_iter().map(|(code, _)| code).collect();
         assert!(
@@ -529,14 +529,14 @@ mod tests {
 
     #[test]
     fn a_phase_that_a_signal_ended_is_short() {
-        let mut run = MadeRun::steady(1000.0).run();
+        let mut run = TestRun::steady(1000.0).run();
         run.phases[0].stopped = StopReason::Signal;
         assert_eq!(codes(&run), [(FindingCode::Short, Severity::Warn)]);
     }
 
     #[test]
     fn an_open_loop_that_falls_behind_is_unsteady() {
-        let mut run = MadeRun::steady(1000.0).run();
+        let mut run = TestRun::steady(1000.0).run();
         run.phases[0].workload.rate_per_s = Some(1500.0);
         assert_eq!(codes(&run), [(FindingCode::Unsteady, Severity::Warn)]);
         run.phases[0].workload.rate_per_s = Some(1010.0);

@@ -10,11 +10,11 @@ mod foreign;
 #[cfg(test)]
 mod healthy;
 mod level;
-#[cfg(test)]
-mod made;
 mod rules;
 mod source;
 mod suites;
+#[cfg(test)]
+mod test_run;
 mod trouble;
 
 use record::{Finding, Phase, Run};

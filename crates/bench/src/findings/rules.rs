@@ -64,12 +64,12 @@ pub(super) fn io_errors(phase: &Phase) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::made::{self, MadeRun};
+    use super::super::test_run::{self, TestRun};
     use super::*;
     use record::{FailedRequests, Run, Verdict, Verified};
 
     fn run(change: impl FnOnce(&mut Phase)) -> Run {
-        let mut run = MadeRun::steady(1000.0).run();
+        let mut run = TestRun::steady(1000.0).run();
         change(&mut run.phases[0]);
         run
     }
@@ -83,7 +83,7 @@ mod tests {
             first: Some("at byte 4096: its checksum does not match".to_owned()),
         };
         let made = run(|phase| phase.outcome.verified = Some(verified(2)));
-        let conclusion = made::conclude(&made);
+        let conclusion = test_run::conclude(&made);
         assert_eq!(conclusion.verdict, Verdict::Invalid);
         let text = &conclusion.findings[0].text;
         assert!(
@@ -91,7 +91,7 @@ mod tests {
             "{text}"
         );
         let sound = run(|phase| phase.outcome.verified = Some(verified(0)));
-        assert_eq!(made::codes(&sound), []);
+        assert_eq!(test_run::codes(&sound), []);
     }
 
     #[test]
@@ -105,10 +105,10 @@ mod tests {
             });
         });
         assert_eq!(
-            made::codes(&made),
+            test_run::codes(&made),
             [(FindingCode::IoErrors, Severity::Warn)]
         );
-        let text = &made::conclude(&made).findings[0].text;
+        let text = &test_run::conclude(&made).findings[0].text;
         assert!(text.starts_with("1,200 reads, 2 syncs failed"), "{text}");
         assert!(text.contains("a read at byte 4096 failed"), "{text}");
     }
@@ -116,9 +116,9 @@ mod tests {
     #[test]
     fn a_phase_in_which_most_failed_did_not_stall() {
         let stalled = |failed| {
-            let mut made = MadeRun::steady(1000.0).stalled(3..5).run();
+            let mut made = TestRun::steady(1000.0).stalled(3..5).run();
             made.phases[0].outcome.failed = failed;
-            let codes = made::codes(&made);
+            let codes = test_run::codes(&made);
             codes.iter().any(|(code, _)| *code == FindingCode::Stall)
         };
         assert!(stalled(None));
@@ -134,7 +134,7 @@ mod tests {
     fn a_rate_that_was_missed_is_named() {
         let made = run(|phase| phase.outcome.floor_missed = Some("900 reads a second".to_owned()));
         assert_eq!(
-            made::codes(&made),
+            test_run::codes(&made),
             [(FindingCode::FloorMissed, Severity::Warn)]
         );
     }

@@ -9,20 +9,20 @@ use ui::format::{number, percent};
 use ui::units::rate;
 
 /// Share of unwritten blocks up to which reads are not distorted by much.
-const SOME_UNWRITTEN: f64 = 0.01;
+const MAX_UNWRITTEN_SHARE: f64 = 0.01;
 /// Below this share, a rounding of extents at most.
 const ANY_UNWRITTEN: f64 = 0.001;
 /// Minimum share of the completed reads that the device must have made. A little less than all is normal: the counters
 /// are read a moment after the window's end.
-const EXPLAINED: f64 = 0.9;
+const MIN_DEVICE_READ_SHARE: f64 = 0.9;
 /// File systems with a cache that O_DIRECT does not reach.
-const OWN_CACHE: [&str; 3] = ["zfs", "virtiofs", "9p"];
+const CACHING_FILE_SYSTEMS: [&str; 3] = ["zfs", "virtiofs", "9p"];
 /// File systems of another host.
-const REMOTE: [&str; 6] = ["nfs", "nfs4", "cifs", "smb3", "ceph", "lustre"];
+const REMOTE_FILE_SYSTEMS: [&str; 6] = ["nfs", "nfs4", "cifs", "smb3", "ceph", "lustre"];
 /// Share of sampled blocks with zeros only, above which a device was hardly ever written.
-const BLANK: f64 = 0.5;
+const BLANK_SHARE: f64 = 0.5;
 /// Caches of this size are found in controllers and hypervisors.
-const LIKELY_CACHE: Bytes = Bytes::gib(1);
+const LIKELY_CACHE_SIZE: Bytes = Bytes::gib(1);
 
 /// The finding that reads hit holes or unwritten extents: the file system answers them with zeros.
 pub(super) fn unwritten(run: &Run) -> Option<Finding> {
@@ -31,7 +31,7 @@ pub(super) fn unwritten(run: &Run) -> Option<Finding> {
     if share < ANY_UNWRITTEN || !reads {
         return None;
     }
-    let severity = if share < SOME_UNWRITTEN {
+    let severity = if share < MAX_UNWRITTEN_SHARE {
         Severity::Warn
     } else {
         Severity::Invalid
@@ -83,7 +83,10 @@ pub(super) fn compressed(run: &Run) -> Option<Finding> {
 /// The finding that most of a device holds zeros: blocks that were never written, or were discarded, are answered by
 /// its controller without reading the medium.
 pub(super) fn blank(run: &Run) -> Option<Finding> {
-    let share = run.target.zero_fraction.filter(|share| *share > BLANK)?;
+    let share = run
+        .target
+        .zero_fraction
+        .filter(|share| *share > BLANK_SHARE)?;
     let reads = run.phases.iter().any(|phase| phase.workload.reads());
     reads.then(|| {
         finding(
@@ -145,8 +148,8 @@ pub(super) fn served(run: &Run) -> Option<Finding> {
     let kind = &run.machine.filesystem.as_ref()?.kind;
     // Where it says which device it is on, the kernel's count of that is what tells.
     let hidden = run.target.disks.is_empty() && run.target.direct;
-    let served = kind.starts_with("fuse") || OWN_CACHE.contains(&kind.as_str());
-    if hidden && REMOTE.contains(&kind.as_str()) {
+    let served = kind.starts_with("fuse") || CACHING_FILE_SYSTEMS.contains(&kind.as_str());
+    if hidden && REMOTE_FILE_SYSTEMS.contains(&kind.as_str()) {
         return Some(finding(
             FindingCode::Cached,
             Severity::Note,
@@ -253,8 +256,8 @@ pub(super) fn cached(run: &Run, phase: &Phase) -> Option<Finding> {
         .filter_map(|(what, flow, counted, how)| {
             let asked = flow.map(|flow| flow.bytes).filter(|bytes| *bytes > 0)?;
             let made = counted as f64 / asked as f64;
-            (made < EXPLAINED).then(|| {
-                let explained = what == "reads" && made >= EXPLAINED * (1.0 - held);
+            (made < MIN_DEVICE_READ_SHARE).then(|| {
+                let explained = what == "reads" && made >= MIN_DEVICE_READ_SHARE * (1.0 - held);
                 if !explained {
                     severity = Severity::Invalid;
                 }
@@ -294,7 +297,7 @@ pub(super) fn small_span(run: &Run) -> Option<Finding> {
             !run.target.in_memory && run.target.caches.is_empty() && run.suite != "bonnie"
         })?;
     let memory = run.machine.memory;
-    let smaller_than = if span < LIKELY_CACHE {
+    let smaller_than = if span < LIKELY_CACHE_SIZE {
         "many a cache in a controller or hypervisor".to_owned()
     } else if span < memory {
         format!("this machine's memory ({memory})")
@@ -320,16 +323,16 @@ pub(super) fn small_span(run: &Run) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::made::{self, MadeRun};
+    use super::super::test_run::{self, TestRun};
     use super::*;
 
     fn codes(run: &Run) -> Vec<(FindingCode, Severity)> {
-        made::codes(run)
+        test_run::codes(run)
     }
 
     #[test]
     fn a_sparse_file_is_invalid_and_a_written_one_is_not() {
-        let mut run = MadeRun::steady(1000.0).run();
+        let mut run = TestRun::steady(1000.0).run();
         run.target.unwritten_fraction = Some(0.4);
         assert_eq!(codes(&run), [(FindingCode::Unwritten, Severity::Invalid)]);
         run.target.unwritten_fraction = Some(0.005);
@@ -342,10 +345,10 @@ mod tests {
 
     /// A run in which data that compresses is written at these rates, and random data at 1000 a second.
     fn compared(given: [f64; 6]) -> Run {
-        let mut run = MadeRun::steady(1000.0).run();
+        let mut run = TestRun::steady(1000.0).run();
         let phases = (1..=6).zip(given).flat_map(|(turn, rate)| {
             [("given", rate), ("random", 1000.0)].map(|(kind, rate)| {
-                let made = MadeRun::steady(rate).seed(turn).writing().lasting(1);
+                let made = TestRun::steady(rate).seed(turn).writing().lasting(1);
                 let mut phase = made.run().phases.remove(0);
                 phase.name = format!("{kind}-data-{turn}");
                 if kind == "given" {
@@ -385,7 +388,7 @@ mod tests {
 
     #[test]
     fn a_device_full_of_zeros_was_never_written() {
-        let mut run = MadeRun::steady(1000.0).run();
+        let mut run = TestRun::steady(1000.0).run();
         run.target.zero_fraction = Some(0.9);
         assert_eq!(codes(&run), [(FindingCode::Unwritten, Severity::Warn)]);
         run.target.zero_fraction = Some(0.2);
@@ -394,14 +397,14 @@ mod tests {
 
     #[test]
     fn holes_do_not_matter_to_writes() {
-        let mut run = MadeRun::steady(1000.0).writing().run();
+        let mut run = TestRun::steady(1000.0).writing().run();
         run.target.unwritten_fraction = Some(1.0);
         assert_eq!(codes(&run), []);
     }
 
     #[test]
     fn memory_is_no_disk() {
-        let mut run = MadeRun::steady(1000.0).run();
+        let mut run = TestRun::steady(1000.0).run();
         run.target.in_memory = true;
         assert_eq!(codes(&run), [(FindingCode::Cached, Severity::Invalid)]);
     }
@@ -430,25 +433,25 @@ mod tests {
                 "(bcache)",
             ),
         ] {
-            let mut run = MadeRun::steady(1000.0).run();
+            let mut run = TestRun::steady(1000.0).run();
             let layer = "/dev/x".to_owned();
             run.target.caches = vec![Cache { layer, kind }];
             assert_eq!(codes(&run), [(FindingCode::Cached, severity)]);
-            let text = &made::conclude(&run).findings[0].text;
+            let text = &test_run::conclude(&run).findings[0].text;
             assert!(text.contains(word), "{text}");
         }
     }
 
     #[test]
     fn a_refusal_of_direct_io_makes_the_run_invalid() {
-        let mut run = MadeRun::steady(1000.0).run();
+        let mut run = TestRun::steady(1000.0).run();
         run.target.direct = false;
         assert_eq!(codes(&run), [(FindingCode::Cached, Severity::Invalid)]);
     }
 
     #[test]
     fn what_a_program_serves_may_come_from_memory() {
-        let mut run = MadeRun::steady(1000.0).no_device().run();
+        let mut run = TestRun::steady(1000.0).no_device().run();
         run.target.disks.clear();
         let mounted = |kind: &str| {
             Some(record::FilesystemFacts {
@@ -472,22 +475,22 @@ mod tests {
 
     #[test]
     fn reads_that_the_device_did_not_make_are_cached() {
-        let run = MadeRun::steady(1000.0).device_share(0.5).run();
+        let run = TestRun::steady(1000.0).device_share(0.5).run();
         assert_eq!(codes(&run), [(FindingCode::Cached, Severity::Invalid)]);
-        let text = &made::conclude(&run).findings[0].text;
+        let text = &test_run::conclude(&run).findings[0].text;
         assert!(text.contains("50 % was answered from a cache"), "{text}");
-        let run = MadeRun::steady(1000.0).writing().device_share(0.3).run();
+        let run = TestRun::steady(1000.0).writing().device_share(0.3).run();
         assert_eq!(codes(&run), [(FindingCode::Cached, Severity::Invalid)]);
-        let run = MadeRun::steady(1000.0).device_share(0.97).run();
+        let run = TestRun::steady(1000.0).device_share(0.97).run();
         assert_eq!(codes(&run), []);
         // Where the kernel's count is not to be had, nothing is claimed.
-        let run = MadeRun::steady(1000.0).no_device().run();
+        let run = TestRun::steady(1000.0).no_device().run();
         assert_eq!(codes(&run), []);
     }
 
     #[test]
     fn a_small_span_is_noted() {
-        let mut run = MadeRun::steady(1000.0).run();
+        let mut run = TestRun::steady(1000.0).run();
         run.machine.memory = Bytes::gib(64);
         assert_eq!(codes(&run), []);
         run.phases[0].workload.span = Some(Bytes::gib(4));

@@ -9,9 +9,9 @@ use ui::units::duration;
 /// Minimum length of a stall, in seconds.
 const STALL_S: f64 = 0.9;
 /// Share of the time below which waiting workers are the limit themselves.
-const IDLE: f64 = 0.05;
+const MIN_IDLE_SHARE: f64 = 0.05;
 /// Share of the processors' time above which the hypervisor distorts the figures.
-const STOLEN: f64 = 0.05;
+const MAX_STEAL_SHARE: f64 = 0.05;
 
 /// Requests were in flight, and none came back for a while.
 pub(super) fn stall(phase: &Phase) -> Option<Finding> {
@@ -69,7 +69,7 @@ pub(super) fn gap(phase: &Phase) -> Option<Finding> {
             duration(phase.seconds),
             duration(first.t_s),
         ),
-        None if stolen > STOLEN => format!(
+        None if stolen > MAX_STEAL_SHARE => format!(
             "The hypervisor gave {} of the processors' time to other guests (steal): the figures \
              are of a host that did not run all of the time. Measure again, or on another \
              instance.",
@@ -175,7 +175,7 @@ pub(super) fn cpu_bound(run: &Run, phase: &Phase) -> Option<Finding> {
         / measured;
     let cores = f64::from(run.machine.cores.max(1));
     let used = (phase.cpu.user_s + phase.cpu.system_s) / phase.seconds;
-    let text = if idle < IDLE {
+    let text = if idle < MIN_IDLE_SHARE {
         format!(
             "The I/O threads waited for the disk for only {} of the time: the figure is this \
              host's, and the disk may do more.{}",
@@ -185,7 +185,7 @@ pub(super) fn cpu_bound(run: &Run, phase: &Phase) -> Option<Finding> {
                 Some(_) => "",
             }
         )
-    } else if used > cores * (1.0 - IDLE) {
+    } else if used > cores * (1.0 - MIN_IDLE_SHARE) {
         format!(
             "{} of {} processors were busy with this run: the figure is this host's, and the disk \
              may do more.",
@@ -205,17 +205,17 @@ pub(super) fn cpu_bound(run: &Run, phase: &Phase) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::made::{self, MadeRun};
+    use super::super::test_run::{self, TestRun};
     use super::*;
 
     fn codes(run: &Run) -> Vec<(FindingCode, Severity)> {
-        made::codes(run)
+        test_run::codes(run)
     }
 
     #[test]
     fn windows_without_an_answer_are_a_stall() {
-        let run = MadeRun::steady(1000.0).stalled(3..5).run();
-        let conclusion = made::conclude(&run);
+        let run = TestRun::steady(1000.0).stalled(3..5).run();
+        let conclusion = test_run::conclude(&run);
         let stall = conclusion
             .findings
             .iter()
@@ -243,7 +243,7 @@ mod tests {
     #[test]
     fn a_stall_that_leaves_no_window_empty_is_found_and_timed() {
         let silent = |from: usize, until: usize| {
-            let mut run = MadeRun::steady(1000.0).run();
+            let mut run = TestRun::steady(1000.0).run();
             for slice in from..until {
                 let window = &mut run.phases[0].windows[slice / 10];
                 window.read.as_mut().unwrap().slices[slice % 10] = record::Slice::default();
@@ -267,7 +267,7 @@ mod tests {
 
     #[test]
     fn an_answer_long_after_the_end_is_a_stall() {
-        let mut run = MadeRun::steady(1000.0).run();
+        let mut run = TestRun::steady(1000.0).run();
         run.phases[0].drain_seconds = 31.0;
         assert_eq!(codes(&run), [(FindingCode::Stall, Severity::Warn)]);
         run.phases[0].drain_seconds = 0.5;
@@ -276,7 +276,7 @@ mod tests {
 
     /// Findings of a phase that was silent from 2.0 to 4.5 s and in which the program paused then.
     fn silent_beside(pause: Option<(f64, f64)>) -> Vec<FindingCode> {
-        let mut run = MadeRun::steady(1000.0).run();
+        let mut run = TestRun::steady(1000.0).run();
         let phase = &mut run.phases[0];
         for slice in 20..45 {
             let window = &mut phase.windows[slice / 10];
@@ -300,7 +300,7 @@ mod tests {
             silent_beside(Some((2.0, 0.6))),
             [FindingCode::Stall, FindingCode::Gap]
         );
-        let mut run = MadeRun::steady(1000.0).run();
+        let mut run = TestRun::steady(1000.0).run();
         run.phases[0].drain_seconds = 2.6;
         run.phases[0].surroundings.gaps = vec![ProgramPause {
             t_s: 7.9,
@@ -311,18 +311,18 @@ mod tests {
 
     #[test]
     fn time_that_the_hypervisor_takes_is_named() {
-        let mut run = MadeRun::steady(1000.0).run();
+        let mut run = TestRun::steady(1000.0).run();
         run.phases[0].surroundings.stolen_fraction = 0.02;
         assert_eq!(codes(&run), []);
         run.phases[0].surroundings.stolen_fraction = 0.2;
         assert_eq!(codes(&run), [(FindingCode::Gap, Severity::Warn)]);
-        assert!(made::conclude(&run).findings[0].text.contains("20 %"));
+        assert!(test_run::conclude(&run).findings[0].text.contains("20 %"));
     }
 
     #[test]
     fn requests_that_wait_their_turn_at_the_end_are_no_stall() {
         // 20 in flight at 10 a second take 2 s.
-        let mut run = MadeRun::capped(10.0).run();
+        let mut run = TestRun::capped(10.0).run();
         run.phases[0].drain_seconds = 2.1;
         let stalls = |run: &Run| {
             codes(run)
@@ -336,15 +336,15 @@ mod tests {
 
     #[test]
     fn workers_without_idle_time_are_the_limit() {
-        let run = MadeRun::steady(1000.0).idle(0.01).run();
+        let run = TestRun::steady(1000.0).idle(0.01).run();
         assert_eq!(codes(&run), [(FindingCode::CpuBound, Severity::Warn)]);
-        let run = MadeRun::steady(1000.0).idle(0.30).run();
+        let run = TestRun::steady(1000.0).idle(0.30).run();
         assert_eq!(codes(&run), []);
     }
 
     #[test]
     fn many_idle_threads_on_busy_processors_are_the_limit_too() {
-        let mut run = MadeRun::steady(1000.0).run();
+        let mut run = TestRun::steady(1000.0).run();
         run.machine.cores = 2;
         run.phases[0].cpu.user_s = 15.9;
         assert_eq!(codes(&run), [(FindingCode::CpuBound, Severity::Warn)]);

@@ -27,7 +27,7 @@ use crate::{layout, phases};
 use ui::exit::{ExitClass as _, Failure, sentence};
 
 /// Default maximum of I/Os in flight: more than any device takes, so that they wait in the target's own queue.
-const MOST_IN_FLIGHT: u32 = 4096;
+const MAX_IN_FLIGHT: u32 = 4096;
 /// I/Os in flight of a replay at full speed.
 const ASAP_DEPTH: u32 = 32;
 /// Name of the phase that a replay is.
@@ -50,7 +50,7 @@ fn settings(args: &BenchArgs) -> ReplaySettings {
         speed: options.speed.unwrap_or(1.0),
         depth: args.depth.unwrap_or(match pace {
             Pace::Asap => ASAP_DEPTH,
-            Pace::Recorded | Pace::Dependencies => MOST_IN_FLIGHT,
+            Pace::Recorded | Pace::Dependencies => MAX_IN_FLIGHT,
         }),
         map: options.map.unwrap_or(OffsetMap::Exact),
         reads_only: options.reads_only,

@@ -22,7 +22,7 @@ use ui::table::wrap;
 
 /// Largest input: more than hundreds of fio's longest documents. A device that was named by mistake is larger. As a
 /// tree, a document takes several times the memory of its text.
-const LARGEST: u64 = 64 << 20;
+const MAX_INPUT_BYTES: u64 = 64 << 20;
 
 /// Number of names that are tried for a run whose own is taken.
 const ATTEMPTS: u64 = 100;
@@ -38,7 +38,7 @@ pub fn import(args: &ImportArgs, context: &mut Context) -> Outcome {
             .refused()?;
         for summary in summaries {
             let source = file.to_string_lossy().into_owned();
-            runs.push(made(summary, source, imported, runs.len() as u64));
+            runs.push(imported_run(summary, source, imported, runs.len() as u64));
         }
     }
     let judged: Vec<ImportedEntry> = match args.dry_run {
@@ -76,17 +76,17 @@ fn text_of(file: &Path) -> anyhow::Result<String> {
     };
     source
         .as_mut()
-        .take(LARGEST + 1)
+        .take(MAX_INPUT_BYTES + 1)
         .read_to_end(&mut bytes)
         .map_err(|error| unread(file, &error))?;
-    if bytes.len() as u64 > LARGEST {
+    if bytes.len() as u64 > MAX_INPUT_BYTES {
         return Err(anyhow!("it is larger than 64 MiB; split it").context(named(file)));
     }
     Ok(formats::text::lossy(bytes))
 }
 
 /// The run that a summary becomes.
-fn made(summary: Summary, source: String, imported: Timestamp, number: u64) -> ImportedRun {
+fn imported_run(summary: Summary, source: String, imported: Timestamp, number: u64) -> ImportedRun {
     let mut run = ImportedRun {
         id: RunId::new(imported, 0),
         imported,

@@ -2,7 +2,7 @@
 
 pub mod args;
 pub(crate) mod compare;
-mod elsewhere;
+mod other_ledger;
 pub(crate) mod recordings;
 mod side;
 mod work;
@@ -49,7 +49,7 @@ pub fn runs(args: &RunsArgs, context: &mut Context) -> Outcome {
     } else {
         let recorded = recordings::line(&ledger)?;
         let elsewhere = match found.is_empty() {
-            true => elsewhere::note(context).unwrap_or_default(),
+            true => other_ledger::note(context).unwrap_or_default(),
             false => String::new(),
         };
         list_text(&found, &filter, context.columns) + &elsewhere + &recorded
@@ -104,8 +104,8 @@ fn list_text(found: &[RunSummary], filter: &Filter, columns: usize) -> String {
             vec![
                 run.id.to_string(),
                 run.started.strftime("%Y-%m-%d %H:%M").to_string(),
-                known(&run.host),
-                known(&run.target),
+                text_or_dash(&run.host),
+                text_or_dash(&run.target),
                 run.device.clone().unwrap_or_default(),
                 match &run.origin {
                     Origin::Measured => run.suite.clone(),
@@ -119,7 +119,7 @@ fn list_text(found: &[RunSummary], filter: &Filter, columns: usize) -> String {
 }
 
 /// The text, or a dash where another tool's output does not have it.
-fn known(text: &str) -> String {
+fn text_or_dash(text: &str) -> String {
     match text {
         "" => "–".to_owned(),
         text => text.to_owned(),

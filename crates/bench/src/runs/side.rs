@@ -71,7 +71,7 @@ fn measured_phase(phase: &Phase, figures: &PhaseFigures, direct: bool) -> SidePh
             activity: w.activity(direction),
             iops: Some(figures_of.iops.mean),
             bytes_per_s: (!w.is_metadata_work()).then_some(figures_of.bytes_per_s.mean),
-            rates: settled(phase, figures, direction),
+            rates: rates_without_warm_up(phase, figures, direction),
             p99: Some(flow.latency.quantile(0.99)),
         })
     };
@@ -83,7 +83,7 @@ fn measured_phase(phase: &Phase, figures: &PhaseFigures, direct: bool) -> SidePh
             "{} ({}, {})",
             workload(w).trim_end_matches('.'),
             engine(phase.engine.kind),
-            way(direct)
+            cache_mode(direct)
         ),
         flows: phase.directions().filter_map(flow).chain(both).collect(),
     }
@@ -97,13 +97,13 @@ fn read_and_written_back(phase: &Phase, figures: &PhaseFigures) -> Option<SideFl
         activity: Activity::All,
         iops: Some(figures_of.iops.mean),
         bytes_per_s: Some(figures_of.bytes_per_s.mean),
-        rates: settled(phase, figures, Direction::Read),
+        rates: rates_without_warm_up(phase, figures, Direction::Read),
         p99: None,
     })
 }
 
 /// The rates of one direction, without the warm-up.
-fn settled(phase: &Phase, figures: &PhaseFigures, direction: Direction) -> Vec<f64> {
+fn rates_without_warm_up(phase: &Phase, figures: &PhaseFigures, direction: Direction) -> Vec<f64> {
     let mut rates = phase.slice_rates(direction);
     rates.drain(..figures.warmup_slices.min(rates.len()));
     rates
@@ -129,7 +129,7 @@ fn imported_phase(phase: &PhaseSummary) -> SidePhase {
 }
 
 /// The use of the page cache in a word.
-fn way(direct: bool) -> &'static str {
+fn cache_mode(direct: bool) -> &'static str {
     match direct {
         true => "past the page cache",
         false => "through the page cache",
@@ -159,7 +159,7 @@ fn described(phase: &PhaseSummary) -> String {
             .filter(|rate| *rate > 0.0)
             .map(|rate| format!("at {} a second", number(rate))),
         work.engine.clone(),
-        work.direct.map(|direct| way(direct).to_owned()),
+        work.direct.map(|direct| cache_mode(direct).to_owned()),
     ]
     .into_iter()
     .flatten()

@@ -142,15 +142,15 @@ impl Work {
         far_apart(self.read_fraction, other.read_fraction)
             // A job file has whole numbers for each process.
             || rates.is_some_and(|(a, b)| (a - b).abs() > 0.005 * a.max(b))
-            || apart(self.pattern, other.pattern)
-            || apart(self.block, other.block)
-            || apart(self.in_flight, other.in_flight)
-            || apart(self.span, other.span)
-            || apart(self.sync_every, other.sync_every)
-            || apart(self.sync_at_end, other.sync_at_end)
-            || apart(self.direct, other.direct)
-            || apart(self.threads, other.threads)
-            || apart(self.engine, other.engine)
+            || differ(self.pattern, other.pattern)
+            || differ(self.block, other.block)
+            || differ(self.in_flight, other.in_flight)
+            || differ(self.span, other.span)
+            || differ(self.sync_every, other.sync_every)
+            || differ(self.sync_at_end, other.sync_at_end)
+            || differ(self.direct, other.direct)
+            || differ(self.threads, other.threads)
+            || differ(self.engine, other.engine)
             || asked.is_some_and(|(a, b)| a.differs(b))
     }
 
@@ -223,15 +223,15 @@ impl WorkloadRequest {
             || self.trims != other.trims
             || self.trims_first != other.trims_first
             || self.skew != other.skew
-            || apart(self.course.as_ref(), other.course.as_ref())
-            || apart(self.small_files, other.small_files)
-            || apart(self.once, other.once)
-            || apart(self.even_rate, other.even_rate)
-            || apart(self.full_sync, other.full_sync)
+            || differ(self.course.as_ref(), other.course.as_ref())
+            || differ(self.small_files, other.small_files)
+            || differ(self.once, other.once)
+            || differ(self.even_rate, other.even_rate)
+            || differ(self.full_sync, other.full_sync)
     }
 }
 
-fn apart<T: PartialEq>(a: Option<T>, b: Option<T>) -> bool {
+fn differ<T: PartialEq>(a: Option<T>, b: Option<T>) -> bool {
     a.zip(b).is_some_and(|(a, b)| a != b)
 }
 

@@ -13,7 +13,7 @@ use crate::trials::{WINDOWS, trials};
 const FIRST_RATE: f64 = 100.0;
 /// Minimum number of requests of a trial, unless its time was requested: fewer than 500 say nothing about one in a
 /// hundred.
-const LEAST_REQUESTS: f64 = 800.0;
+const MIN_REQUESTS: f64 = 800.0;
 
 /// The phase that stands for all trials. Its precision is the requested distance of the answer's bounds.
 pub(crate) fn pattern() -> PhasePlan {
@@ -48,7 +48,7 @@ impl Search {
         let mut workload = self.pattern.workload.clone();
         workload.rate_per_s = Some(rate);
         if !self.timed {
-            let least = Nanos((LEAST_REQUESTS / rate * 1e9) as u64);
+            let least = Nanos((MIN_REQUESTS / rate * 1e9) as u64);
             workload.longest = workload.longest.max(least);
         }
         let before = done

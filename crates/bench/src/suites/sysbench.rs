@@ -26,9 +26,9 @@ const THREADS: [u32; 2] = [1, 64];
 /// Number of requests after which a cell ends.
 const REQUESTS: u64 = 1_000_000;
 /// Longest time of a cell.
-const LONGEST: Nanos = Nanos::from_secs(60);
+const MAX_CELL_TIME: Nanos = Nanos::from_secs(60);
 /// Maximum number of files: each takes a descriptor.
-const MOST_FILES: u32 = 512;
+const MAX_FILES: u32 = 512;
 
 /// Files of one size.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -58,9 +58,9 @@ fn sets(args: &BenchArgs) -> Result<Vec<FileSet>, String> {
     let files = args.files.unwrap_or(1);
     let total = args.shared.size.map_or(Bytes::mib(128), |size| size.0);
     let each = Bytes(total.0 / u64::from(files)).round_down(Bytes::MIB);
-    if files > MOST_FILES || each.0 == 0 {
+    if files > MAX_FILES || each.0 == 0 {
         return Err(format!(
-            "{total} in {files} files: at most {MOST_FILES} files of 1 MiB or more are laid out; \
+            "{total} in {files} files: at most {MAX_FILES} files of 1 MiB or more are laid out; \
              give fewer --files or a larger --size"
         ));
     }
@@ -82,7 +82,7 @@ fn cells(set: FileSet, args: &BenchArgs) -> Vec<PhasePlan> {
             span: Some(set.each),
             sync_at_end: read_fraction < 1.0,
             ops: Some(REQUESTS),
-            longest: args.seconds.map_or(LONGEST, |seconds| seconds.0),
+            longest: args.seconds.map_or(MAX_CELL_TIME, |seconds| seconds.0),
             shortest: args
                 .seconds
                 .map_or(plain.shortest, |s| plain.shortest.min(s.0)),

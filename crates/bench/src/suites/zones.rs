@@ -12,11 +12,11 @@ use crate::zone_phases::{AGAIN, is_again};
 /// Number of zones.
 pub(crate) const ZONES: u64 = 64;
 /// Minimum number of requests in a zone.
-const LEAST_REQUESTS: u64 = 16;
+const MIN_REQUESTS: u64 = 16;
 /// The smallest request that is chosen for a small target.
-const LEAST_BLOCK: Bytes = Bytes::kib(4);
+const MIN_BLOCK_SIZE: Bytes = Bytes::kib(4);
 /// Largest number in flight, since without io_uring each is a thread.
-const MOST_IN_FLIGHT: u64 = 128;
+const MAX_IN_FLIGHT: u64 = 128;
 
 /// The phase that stands for all: each zone for 2 s at most, and until it is precise.
 pub(crate) fn pattern() -> PhasePlan {
@@ -73,21 +73,21 @@ impl Zones {
         if !asked.block {
             let in_flight = workload.block.0 * u64::from(workload.depth);
             let fits = |block: Bytes| {
-                zone.0 / block.0 >= LEAST_REQUESTS && whole.is_none_or(|whole| block <= whole)
+                zone.0 / block.0 >= MIN_REQUESTS && whole.is_none_or(|whole| block <= whole)
             };
-            while !fits(workload.block) && workload.block > LEAST_BLOCK {
+            while !fits(workload.block) && workload.block > MIN_BLOCK_SIZE {
                 workload.block = Bytes(workload.block.0 / 2);
             }
             // As much in flight as larger requests would have, but never more than half a zone.
             let requests = in_flight.min(zone.0 / 2) / workload.block.0;
             if !asked.depth {
-                workload.depth = workload.depth.max(requests.min(MOST_IN_FLIGHT) as u32);
+                workload.depth = workload.depth.max(requests.min(MAX_IN_FLIGHT) as u32);
             }
         }
         let zone = zone.round_down(workload.block);
-        if zone.0 / workload.block.0 < LEAST_REQUESTS {
+        if zone.0 / workload.block.0 < MIN_REQUESTS {
             return Err(format!(
-                "{span} are too small for {ZONES} zones of {LEAST_REQUESTS} requests of {} each; \
+                "{span} are too small for {ZONES} zones of {MIN_REQUESTS} requests of {} each; \
                  measure a larger target, or give a smaller --block",
                 workload.block
             ));
@@ -137,7 +137,7 @@ impl Schedule for Zones {
             let read = last.read.as_ref().map_or(0, |flow| flow.bytes);
             let same = Bytes(read.min(self.zone.0)).round_down(self.pattern.workload.block);
             if same.0 > 0 {
-                return Some(self.read(Self::order(firsts - 1), same, AGAIN));
+                return Some(self.read(Self::order(firsts - 1), same, SECOND_READ_SUFFIX));
             }
         }
         (firsts < ZONES).then(|| self.read(Self::order(firsts), self.zone, ""))
@@ -165,7 +165,7 @@ mod tests {
         assert!(order.windows(2).all(|two| two[0].abs_diff(two[1]) > 1));
     }
 
-    const NOTHING: GivenOptions = GivenOptions {
+    const NO_OPTIONS: GivenOptions = GivenOptions {
         block: false,
         depth: false,
     };
@@ -176,15 +176,15 @@ mod tests {
 
     #[test]
     fn requests_fit_into_small_zones_unless_their_size_was_given() {
-        let zones = Zones::of(pattern(), Bytes::mib(64), NOTHING, None).unwrap();
+        let zones = Zones::of(pattern(), Bytes::mib(64), NO_OPTIONS, None).unwrap();
         assert_eq!(zones.pattern.workload.block, Bytes::kib(64));
         assert_eq!(zones.pattern.workload.depth, 8);
         let why = Zones::of(pattern(), Bytes::mib(64), BLOCK, None)
             .err()
             .unwrap();
         assert!(why.contains("too small for 64 zones"), "{why}");
-        assert!(Zones::of(pattern(), Bytes::kib(64), NOTHING, None).is_err());
-        let large = Zones::of(pattern(), Bytes::gib(64), NOTHING, None).unwrap();
+        assert!(Zones::of(pattern(), Bytes::kib(64), NO_OPTIONS, None).is_err());
+        let large = Zones::of(pattern(), Bytes::gib(64), NO_OPTIONS, None).unwrap();
         assert_eq!(large.pattern.workload.block, Bytes::MIB);
         let plan = large.read(63, large.zone, "");
         assert_eq!(plan.name, "zone-63");
@@ -197,13 +197,13 @@ mod tests {
             let zones = Zones::of(pattern(), size, asked, Some(Bytes::kib(whole))).unwrap();
             (zones.pattern.workload.block, zones.pattern.workload.depth)
         };
-        assert_eq!(of(Bytes::gib(64), NOTHING, 1280), (Bytes::MIB, 8));
-        assert_eq!(of(Bytes::gib(64), NOTHING, 128), (Bytes::kib(128), 64));
+        assert_eq!(of(Bytes::gib(64), NO_OPTIONS, 1280), (Bytes::MIB, 8));
+        assert_eq!(of(Bytes::gib(64), NO_OPTIONS, 128), (Bytes::kib(128), 64));
         // Half a zone of 4 MiB.
-        assert_eq!(of(Bytes::mib(256), NOTHING, 128), (Bytes::kib(128), 16));
+        assert_eq!(of(Bytes::mib(256), NO_OPTIONS, 128), (Bytes::kib(128), 16));
         // What some disks behind USB take.
-        assert_eq!(of(Bytes::gib(64), NOTHING, 120), (Bytes::kib(64), 128));
-        assert_eq!(of(Bytes::gib(64), NOTHING, 4), (Bytes::kib(4), 128));
+        assert_eq!(of(Bytes::gib(64), NO_OPTIONS, 120), (Bytes::kib(64), 128));
+        assert_eq!(of(Bytes::gib(64), NO_OPTIONS, 4), (Bytes::kib(4), 128));
         assert_eq!(of(Bytes::gib(64), BLOCK, 128), (Bytes::MIB, 8));
         let depth = GivenOptions {
             block: false,

@@ -8,7 +8,7 @@ use crate::check::{Area, Basis, Check, Judgement};
 use crate::facts::Facts;
 
 /// Entries of the stripe cache from which writes rarely wait for it.
-const STRIPES: u64 = 4096;
+const MIN_STRIPE_CACHE: u64 = 4096;
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -134,13 +134,13 @@ fn bitmap(facts: &Facts, array: &Array) -> Option<Judgement> {
 fn stripe_cache(facts: &Facts, array: &Array) -> Option<Judgement> {
     let entries: u64 = attribute(facts, array, "stripe_cache_size")?.parse().ok()?;
     let value = format!("{}: {entries} entries", array.name);
-    let memory = (STRIPES * 4096 * u64::from(array.wanted.unwrap_or(1))) >> 20;
-    Some(match entries < STRIPES {
+    let memory = (MIN_STRIPE_CACHE * 4096 * u64::from(array.wanted.unwrap_or(1))) >> 20;
+    Some(match entries < MIN_STRIPE_CACHE {
         true => Judgement::consider(
             value,
-            format!("{STRIPES} entries take {memory} MiB of memory. Measure before and after with 'disksmith bench'."),
+            format!("{MIN_STRIPE_CACHE} entries take {memory} MiB of memory. Measure before and after with 'disksmith bench'."),
         )
-        .command(format!("echo {STRIPES} > /sys/block/{}/md/stripe_cache_size", array.name)),
+        .command(format!("echo {MIN_STRIPE_CACHE} > /sys/block/{}/md/stripe_cache_size", array.name)),
         false => Judgement::ok(value),
     })
 }

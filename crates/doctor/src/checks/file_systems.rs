@@ -112,7 +112,7 @@ fn atime(_: &Facts, mount: &Mount) -> Option<Judgement> {
 fn alignment(facts: &Facts) -> Vec<Judgement> {
     let host = &facts.host;
     let mut found: Vec<Judgement> = host
-        .concerned()
+        .checked_devices()
         .into_iter()
         .filter_map(|device| partition_start(facts, device))
         .collect();

@@ -1,14 +1,14 @@
 //! Limits of open files, threads and asynchronous I/O.
 
-use crate::check::{Area, Basis, Check, Judgement, whole};
+use crate::check::{Area, Basis, Check, Judgement, format_count};
 use crate::facts::Facts;
 use crate::facts::limits::{hard_file_limits, unit_file_limit, uses_pam_limits};
 use crate::facts::server::Server;
 
 /// Share of a limit from which it is near.
-const NEAR: f64 = 0.8;
+const NEAR_LIMIT_SHARE: f64 = 0.8;
 /// Open files that a server should be allowed: it opens a file for each table, segment or connection.
-const FILES: u64 = 16_384;
+const MIN_OPEN_FILES: u64 = 16_384;
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -99,38 +99,41 @@ fn file_limit(server: &Server, facts: &Facts) -> Judgement {
     };
     let open = server
         .open_files
-        .map_or("?".to_owned(), |open| whole(open as f64));
+        .map_or("?".to_owned(), |open| format_count(open as f64));
     let value = format!(
         "{}: {open} of {} files open",
         of(server),
-        whole(soft as f64)
+        format_count(soft as f64)
     );
     let ceiling = facts.host.sysctl_number("fs.nr_open").unwrap_or(1 << 20);
-    let wanted = (FILES * 4).max(soft * 2).min(ceiling);
+    let wanted = (MIN_OPEN_FILES * 4).max(soft * 2).min(ceiling);
     let command = format!(
         "systemctl edit {} # [Service] LimitNOFILE={wanted}; then restart it",
         unit(server)
     );
     let advice = format!(
         "Raise the limit of the service to {} or more, not above fs.nr_open ({}). The hard limit is {}.",
-        whole(wanted as f64),
-        whole(ceiling as f64),
-        hard.map_or("unlimited".to_owned(), |hard| whole(hard as f64))
+        format_count(wanted as f64),
+        format_count(ceiling as f64),
+        hard.map_or("unlimited".to_owned(), |hard| format_count(hard as f64))
     );
     let is_near = server
         .open_files
-        .is_some_and(|open| open as f64 >= soft as f64 * NEAR);
+        .is_some_and(|open| open as f64 >= soft as f64 * NEAR_LIMIT_SHARE);
     // Each process of PostgreSQL has a limit of its own, and keeps max_files_per_process open at most.
     let enough = if server.program == "postgres" {
         1024
     } else {
-        FILES
+        MIN_OPEN_FILES
     };
     let given = unit_limit(server, facts, ceiling).filter(|(_, files)| *files > soft);
     match given {
         _ if is_near => Judgement::fix(value, advice).command(command),
         Some((place, files)) => Judgement::consider(
-            format!("{value}; LimitNOFILE is {} in {place}", whole(files as f64)),
+            format!(
+                "{value}; LimitNOFILE is {} in {place}",
+                format_count(files as f64)
+            ),
             "It was started before that was written: reload systemd, and restart it.",
         )
         .command(format!(
@@ -174,13 +177,13 @@ fn nofile_above_nr_open(facts: &Facts) -> Vec<Judgement> {
     let above = limits
         .iter()
         .filter(|limit| limit.files.is_none_or(|files| files > ceiling));
-    let shown = whole(ceiling as f64);
+    let shown = format_count(ceiling as f64);
     let uses_pam = uses_pam_limits(&etc);
     let mut found: Vec<Judgement> = above
         .map(|limit| {
             let files = limit
                 .files
-                .map_or("unlimited".to_owned(), |files| whole(files as f64));
+                .map_or("unlimited".to_owned(), |files| format_count(files as f64));
             let value = format!(
                 "{}: {} nofile {files}, and fs.nr_open is {shown}",
                 limit.place, limit.domain
@@ -216,8 +219,12 @@ fn file_max(facts: &Facts) -> Vec<Judgement> {
     let &[open, _, most] = &numbers[..] else {
         return Vec::new();
     };
-    let value = format!("fs.file-nr: {} of {} files open", whole(open), whole(most));
-    vec![match open >= most * NEAR {
+    let value = format!(
+        "fs.file-nr: {} of {} files open",
+        format_count(open),
+        format_count(most)
+    );
+    vec![match open >= most * NEAR_LIMIT_SHARE {
         true => Judgement::fix(
             value,
             "Raise fs.file-max; beyond it open(2) gives ENFILE to every program.",
@@ -265,10 +272,10 @@ fn threads(server: &Server, facts: &Facts) -> Judgement {
     let value = format!(
         "{}: {} of {} by {name}",
         of(server),
-        whole(used as f64),
-        whole(most as f64)
+        format_count(used as f64),
+        format_count(most as f64)
     );
-    match share >= NEAR {
+    match share >= NEAR_LIMIT_SHARE {
         true => Judgement::fix(
             value,
             format!("Raise {name}, or lower the number of connections."),
@@ -287,10 +294,10 @@ fn aio(facts: &Facts) -> Vec<Judgement> {
     };
     let value = format!(
         "fs.aio-nr: {} of {}",
-        whole(used as f64),
-        whole(most as f64)
+        format_count(used as f64),
+        format_count(most as f64)
     );
-    vec![match used as f64 >= most as f64 * NEAR {
+    vec![match used as f64 >= most as f64 * NEAR_LIMIT_SHARE {
         true => Judgement::fix(
             value,
             "Raise fs.aio-max-nr, so that a restarted server gets its requests again.",

@@ -8,9 +8,9 @@ use record::Bytes;
 use ui::format::number;
 
 /// Swappiness up to which the kernel gives up cached files rather than programs.
-const LOW_SWAPPINESS: u64 = 10;
+const MAX_SWAPPINESS: u64 = 10;
 /// A stall that applications survive, in seconds.
-const STALL: f64 = 10.0;
+const MAX_STALL_S: f64 = 10.0;
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -78,7 +78,7 @@ fn swappiness(facts: &Facts) -> Vec<Judgement> {
         return vec![Judgement::ok(format!("{value}; there is no swap"))];
     }
     vec![match now {
-        1..=LOW_SWAPPINESS => Judgement::ok(value),
+        1..=MAX_SWAPPINESS => Judgement::ok(value),
         0 => Judgement::consider(
             value,
             "With 0 the kernel swaps only to save itself; 1 is safer.",
@@ -104,7 +104,7 @@ fn dirty_memory(facts: &Facts) -> Vec<Judgement> {
     let value = format!("{} may wait to be written", Bytes(limit as u64));
     let mut rates = facts
         .host
-        .concerned()
+        .checked_devices()
         .into_iter()
         .filter_map(|device| facts.evidence.write_rate(&facts.host.names_below(device)));
     let Some(rate) = rates.next() else {
@@ -120,7 +120,7 @@ fn dirty_memory(facts: &Facts) -> Vec<Judgement> {
     let evidence = rate.times(1.0 / (1 << 20) as f64).cite("MiB/s");
     let value = format!("{value}, which takes {} s", number(seconds));
     vec![
-        match seconds > STALL {
+        match seconds > MAX_STALL_S {
             true => Judgement::consider(
                 value,
                 "A sync, or a program that reaches the limit, waits for all of it. Bound it to what the disk writes in \

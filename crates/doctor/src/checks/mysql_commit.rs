@@ -7,7 +7,7 @@ use crate::facts::mysql::Mysql;
 use ui::format::{number, seconds};
 
 /// A sync that takes longer bounds a single session to fewer than 100 commits a second.
-const SLOW_SYNC: f64 = 0.005;
+const SLOW_SYNC_S: f64 = 0.005;
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -125,7 +125,7 @@ fn latency(facts: &Facts) -> Vec<Judgement> {
         number(1.0 / time),
         number(group / time)
     );
-    let judged = match figure.value > SLOW_SYNC {
+    let judged = match figure.value > SLOW_SYNC_S {
         true => Judgement::consider(
             value,
             "Put the logs on a device with faster syncs, or let more sessions commit together \

@@ -7,21 +7,21 @@ use record::Bytes;
 use ui::format::{number, percent};
 
 /// Writes for a page: itself, and its copy in the doublewrite buffer.
-const DOUBLE: f64 = 2.0;
+const WRITES_PER_PAGE: f64 = 2.0;
 /// Share of the disk's sustained writes below which io_capacity leaves most of it idle.
-const LOW_SHARE: f64 = 0.05;
+const LOW_IO_CAPACITY_SHARE: f64 = 0.05;
 /// Least io_capacity that the server accepts.
-const LEAST: f64 = 100.0;
+const MIN_IO_CAPACITY: f64 = 100.0;
 /// Time whose writes the redo log should hold, in seconds.
 const REDO_S: f64 = 3600.0;
 /// Size from which a redo log is never too small for a small buffer pool.
 const LARGE_REDO: f64 = 1024.0 * MIB;
 const MIB: f64 = (1 << 20) as f64;
 /// Least number of page requests from which a hit rate is meaningful.
-const ENOUGH_REQUESTS: f64 = 100_000.0;
+const MIN_PAGE_REQUESTS: f64 = 100_000.0;
 /// Hit rate below which queries wait for the disk, if they read from it more often than the next number a second.
-const LOW_HITS: f64 = 0.99;
-const READS: f64 = 1.0;
+const LOW_HIT_RATE: f64 = 0.99;
+const MIN_READS_PER_S: f64 = 1.0;
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -133,7 +133,7 @@ fn io_capacity(facts: &Facts, mysql: &Mysql) -> Option<Judgement> {
         .variable("innodb_doublewrite")
         .is_none_or(|text| text != "OFF" && text != "0");
     let budget = if is_double {
-        writes.value / DOUBLE
+        writes.value / WRITES_PER_PAGE
     } else {
         writes.value
     };
@@ -143,15 +143,15 @@ fn io_capacity(facts: &Facts, mysql: &Mysql) -> Option<Judgement> {
          SET GLOBAL innodb_io_capacity_max = {wanted_high}"
     );
     let judged = match () {
-        () if low > writes.value.max(LEAST) => Judgement::consider(
+        () if low > writes.value.max(MIN_IO_CAPACITY) => Judgement::consider(
             value,
             "Background flushing alone may exceed what the disk can do, and reads then wait behind it.",
         ),
-        () if high > writes.value.max(LEAST) => Judgement::consider(
+        () if high > writes.value.max(MIN_IO_CAPACITY) => Judgement::consider(
             value,
             "When the redo log fills, flushing exceeds what the disk can do, and reads wait behind it.",
         ),
-        () if low < budget * LOW_SHARE => Judgement::consider(
+        () if low < budget * LOW_IO_CAPACITY_SHARE => Judgement::consider(
             value,
             "Most of the disk's writes are left unused until the redo log is nearly full, and then used at once.",
         ),
@@ -166,7 +166,7 @@ fn io_capacity(facts: &Facts, mysql: &Mysql) -> Option<Judgement> {
 
 /// Rounds to two leading digits, and not below the least that the server accepts.
 fn rounded(value: f64) -> u64 {
-    let value = value.max(LEAST);
+    let value = value.max(MIN_IO_CAPACITY);
     let step = 10_f64.powf(value.log10().floor() - 1.0);
     ((value / step).floor() * step) as u64
 }
@@ -374,7 +374,7 @@ fn buffer_pool(facts: &Facts, mysql: &Mysql) -> Option<Judgement> {
             "Connections and the system need a tenth of memory and more: the server will swap, or be ended.",
         ));
     }
-    if requests < ENOUGH_REQUESTS {
+    if requests < MIN_PAGE_REQUESTS {
         return Some(Judgement::ok(format!(
             "{value}; too few requests since the start to judge"
         )));
@@ -389,7 +389,7 @@ fn buffer_pool(facts: &Facts, mysql: &Mysql) -> Option<Judgement> {
     let data = mysql.innodb_bytes.unwrap_or(f64::INFINITY);
     let has_room = pool < data && memory.is_none_or(|memory| pool < memory * 0.7);
     let disk = facts.evidence.random_reads(&facts.host.names_of("data"));
-    let judged = match hits < LOW_HITS && per_second >= READS && has_room {
+    let judged = match hits < LOW_HIT_RATE && per_second >= MIN_READS_PER_S && has_room {
         true => Judgement::consider(
             value,
             "The pool is smaller than the data, and queries wait for the disk. Give it up to 70 % of memory.",

@@ -1,16 +1,16 @@
 //! Limits of MySQL: tables, connections and files; and settings that a restart forgets.
 
-use crate::check::{Area, Basis, Check, Judgement, of_mysql, whole};
+use crate::check::{Area, Basis, Check, Judgement, format_count, of_mysql};
 use crate::facts::Facts;
 use crate::facts::mysql::Mysql;
 use ui::format::percent;
 
 /// Tables opened a second from which the table cache is too small.
-const OPENED: f64 = 1.0;
+const MAX_TABLES_OPENED_PER_S: f64 = 1.0;
 /// Time after a start, in seconds, in which tables are opened for the first time.
-const WARM: f64 = 600.0;
+const WARM_UP_S: f64 = 600.0;
 /// Share of the limit of connections from which it is near.
-const NEAR: f64 = 0.85;
+const NEAR_LIMIT_SHARE: f64 = 0.85;
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -71,13 +71,13 @@ fn open_cache(_: &Facts, mysql: &Mysql) -> Option<Judgement> {
     let closed = mysql
         .counter("table_open_cache_overflows")
         .or_else(|| Some((mysql.counter("opened_tables")? - cache).max(0.0)))?;
-    let rate = closed / mysql.uptime().max(WARM);
+    let rate = closed / mysql.uptime().max(WARM_UP_S);
     let value = format!(
         "table_open_cache: {}; {} tables closed for room",
-        whole(cache),
-        whole(closed)
+        format_count(cache),
+        format_count(closed)
     );
-    Some(match rate > OPENED {
+    Some(match rate > MAX_TABLES_OPENED_PER_S {
         true => {
             Judgement::consider(value, "Raise it, with open_files_limit at twice that.").command(
                 format!("SET GLOBAL table_open_cache = {}", (cache * 2.0) as u64),
@@ -93,8 +93,8 @@ fn files(_: &Facts, mysql: &Mysql) -> Option<Judgement> {
         10.0 + mysql.number("max_connections")? + 2.0 * mysql.number("table_open_cache")?;
     let value = format!(
         "open_files_limit: {}, wanted: {}",
-        whole(limit),
-        whole(wanted)
+        format_count(limit),
+        format_count(wanted)
     );
     Some(match limit < wanted {
         true => Judgement::fix(
@@ -125,21 +125,21 @@ fn connections(facts: &Facts, mysql: &Mysql) -> Option<Judgement> {
     });
     let value = format!(
         "max_connections: {}, used at most: {} ({}), refused: {}",
-        whole(most),
-        whole(used),
+        format_count(most),
+        format_count(used),
         percent(used / most),
-        whole(refused)
+        format_count(refused)
     );
     if let Some(threads) = threads.filter(|threads| (*threads as f64) < most) {
         return Some(Judgement::fix(
             format!(
                 "{value}; the server may have {} threads",
-                whole(threads as f64)
+                format_count(threads as f64)
             ),
             "Connections beyond that fail with error 1135, errno 11. Raise LimitNPROC and TasksMax of the service.",
         ));
     }
-    Some(match refused > 0.0 || used >= most * NEAR {
+    Some(match refused > 0.0 || used >= most * NEAR_LIMIT_SHARE {
         true => Judgement::consider(
             value,
             "First find out why connections pile up: slow commits and full scans hold them. Then a pool, and only then a \
@@ -151,7 +151,7 @@ fn connections(facts: &Facts, mysql: &Mysql) -> Option<Judgement> {
 }
 
 /// Buffers that a connection takes when its statement needs them.
-const OF_CONNECTION: [&str; 6] = [
+const CONNECTION_BUFFERS: [&str; 6] = [
     "thread_stack",
     "sort_buffer_size",
     "join_buffer_size",
@@ -163,7 +163,7 @@ const OF_CONNECTION: [&str; 6] = [
 fn memory(facts: &Facts, mysql: &Mysql) -> Option<Judgement> {
     let memory = facts.host.memory.filter(|_| mysql.pid.is_some())?.0 as f64;
     let pool = mysql.number("innodb_buffer_pool_size")?;
-    let each: f64 = OF_CONNECTION
+    let each: f64 = CONNECTION_BUFFERS
         .iter()
         .filter_map(|name| mysql.number(name))
         .sum();
@@ -174,8 +174,8 @@ fn memory(facts: &Facts, mysql: &Mysql) -> Option<Judgement> {
         "buffers of {} and {} for each of {} connections at most, {} were used; memory: {}",
         shown(pool),
         shown(each),
-        whole(most),
-        whole(used),
+        format_count(most),
+        format_count(used),
         shown(memory)
     );
     Some(match () {

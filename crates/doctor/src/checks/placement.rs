@@ -6,7 +6,7 @@ use crate::facts::evidence::EvidenceFigure;
 use crate::facts::host::Folder;
 
 /// Factor by which another device must be faster to be worth a move.
-const FASTER: f64 = 1.5;
+const MIN_SPEED_RATIO: f64 = 1.5;
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -134,7 +134,7 @@ fn slower(
         ))
     });
     let (best, figure, point, device) = others.max_by(|a, b| a.0.total_cmp(&b.0))?;
-    (best > own * FASTER).then(|| {
+    (best > own * MIN_SPEED_RATIO).then(|| {
         Judgement::consider(
             value,
             format!("The {} would be faster on {device}, which is mounted at {point}, if it may share that.", folder.what),

@@ -7,11 +7,11 @@ use record::Bytes;
 use ui::format::{number, percent};
 
 /// The manual's share of random reads that are found in memory.
-const CACHED: f64 = 0.9;
+const CACHED_READ_SHARE: f64 = 0.9;
 /// Bounds of random_page_cost: a random read costs at least as much as a sequential one, and at most the default.
-const COSTS: (f64, f64) = (1.1, 4.0);
+const RANDOM_PAGE_COST_BOUNDS: (f64, f64) = (1.1, 4.0);
 /// Factor by which a setting must be off to change plans.
-const OFF: f64 = 1.6;
+const MIN_DEVIATION_FACTOR: f64 = 1.6;
 /// Size of a page, in bytes.
 const PAGE: f64 = 8192.0;
 
@@ -71,7 +71,7 @@ fn random_page_cost(facts: &Facts, postgres: &Postgres) -> Option<Judgement> {
             )
             .command(format!(
                 "ALTER SYSTEM SET random_page_cost = {}",
-                sequential * COSTS.0
+                sequential * RANDOM_PAGE_COST_BOUNDS.0
             )),
         );
     }
@@ -91,8 +91,9 @@ fn random_page_cost(facts: &Facts, postgres: &Postgres) -> Option<Judgement> {
         ));
     };
     let ratio = stream.value / PAGE / random.value;
-    let missed = 1.0 - postgres.hit_share().unwrap_or(CACHED);
-    let wanted = (ratio * missed).clamp(COSTS.0, COSTS.1) * sequential;
+    let missed = 1.0 - postgres.hit_share().unwrap_or(CACHED_READ_SHARE);
+    let wanted =
+        (ratio * missed).clamp(RANDOM_PAGE_COST_BOUNDS.0, RANDOM_PAGE_COST_BOUNDS.1) * sequential;
     let evidence = format!(
         "{}; {}",
         random.cite("random reads a second"),
@@ -105,7 +106,7 @@ fn random_page_cost(facts: &Facts, postgres: &Postgres) -> Option<Judgement> {
         number(ratio),
         percent(missed)
     );
-    let is_off = now / wanted > OFF || wanted / now > OFF;
+    let is_off = now / wanted > MIN_DEVIATION_FACTOR || wanted / now > MIN_DEVIATION_FACTOR;
     Some(
         match is_off {
             true => Judgement::consider(value, "Index scans are planned by it: compare the plans of your queries before and after.")

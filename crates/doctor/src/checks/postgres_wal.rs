@@ -1,19 +1,19 @@
 //! PostgreSQL: durability, the WAL and checkpoints; and settings that do not apply yet.
 
-use crate::check::{Area, Basis, Check, Judgement, of_postgres, whole};
+use crate::check::{Area, Basis, Check, Judgement, format_count, of_postgres};
 use crate::facts::Facts;
 use crate::facts::postgres::Postgres;
 use record::Bytes;
 use ui::format::{number, percent, seconds};
 
 /// Number of checkpoints from which shares of them are meaningful.
-const CHECKPOINTS: f64 = 5.0;
+const MIN_CHECKPOINTS: f64 = 5.0;
 /// Share of checkpoints that may come before their time.
-const REQUESTED: f64 = 0.2;
+const MAX_REQUESTED_SHARE: f64 = 0.2;
 /// Share of the disk's sustained writes that checkpoints may take.
-const SPREAD: f64 = 0.5;
+const MAX_CHECKPOINT_SHARE: f64 = 0.5;
 /// Factor by which another method must be faster to be worth a change.
-const FASTER: f64 = 1.1;
+const MIN_SPEED_RATIO: f64 = 1.1;
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -143,7 +143,7 @@ fn sync_method(_: &Facts, postgres: &Postgres) -> Option<Judgement> {
         .find(|(method, _)| method.name() == now);
     let gain = own.map_or(1.0, |(_, time)| time / fastest.max(1e-9));
     Some(
-        match measured.is_clear && gain > FASTER {
+        match measured.is_clear && gain > MIN_SPEED_RATIO {
             true => Judgement::consider(
                 format!("{value}, {} times as long as {}", number(gain), best.name()),
                 "Every commit waits for it.",
@@ -165,7 +165,7 @@ fn spread(facts: &Facts, postgres: &Postgres) -> Option<Judgement> {
     let checkpoints = of.timed + of.requested;
     let value = format!(
         "checkpoint_completion_target: {target}, checkpoint_timeout: {} s",
-        whole(timeout)
+        format_count(timeout)
     );
     if target < 0.7 {
         return Some(
@@ -187,7 +187,7 @@ fn spread(facts: &Facts, postgres: &Postgres) -> Option<Judgement> {
     let Some(disk) = facts
         .evidence
         .page_writes(&facts.host.names_of("data"))
-        .filter(|_| checkpoints >= CHECKPOINTS)
+        .filter(|_| checkpoints >= MIN_CHECKPOINTS)
     else {
         return Some(Judgement::ok(value));
     };
@@ -195,7 +195,7 @@ fn spread(facts: &Facts, postgres: &Postgres) -> Option<Judgement> {
     let rate = rate / (1 << 20) as f64;
     let value = format!("{value}; checkpoints write {} MiB/s", number(rate));
     Some(
-        match rate > disk.value * SPREAD {
+        match rate > disk.value * MAX_CHECKPOINT_SHARE {
             true => Judgement::consider(
                 value,
                 "Checkpoints take more than half of the disk. Let them come less often.",
@@ -217,11 +217,11 @@ fn wal_size(_: &Facts, postgres: &Postgres) -> Option<Judgement> {
     let value = format!(
         "max_wal_size: {}; {} of {} checkpoints requested",
         Bytes(size as u64),
-        whole(of.requested),
-        whole(checkpoints)
+        format_count(of.requested),
+        format_count(checkpoints)
     );
     let share = of.requested / checkpoints.max(1.0);
-    Some(match checkpoints >= CHECKPOINTS && share > REQUESTED {
+    Some(match checkpoints >= MIN_CHECKPOINTS && share > MAX_REQUESTED_SHARE {
         true => Judgement::consider(
             format!("{value} ({})", percent(share)),
             "Each checkpoint writes every page once more into the WAL when it is next changed. Let the WAL grow, where its \

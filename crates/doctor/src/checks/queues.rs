@@ -11,7 +11,7 @@ use record::Bytes;
 /// Read-ahead from which an accidental scan reads much more than was requested.
 const LARGE_READ_AHEAD: Bytes = Bytes::mib(4);
 /// Largest nvme_core.io_timeout that the module accepts, which EBS recommends.
-const LONGEST_TIMEOUT: u64 = 4_294_967_295;
+const MAX_TIMEOUT_S: u64 = 4_294_967_295;
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -188,14 +188,14 @@ fn nvme_timeout(facts: &Facts) -> Vec<Judgement> {
         return Vec::new();
     };
     let value = format!("nvme_core.io_timeout: {now} s");
-    vec![match now >= LONGEST_TIMEOUT {
+    vec![match now >= MAX_TIMEOUT_S {
         true => Judgement::ok(value),
         false => Judgement::fix(
             value,
             "Set it on the kernel's command line, which needs a restart; until then at run time.",
         )
         .command(format!(
-            "echo {LONGEST_TIMEOUT} > /sys/module/nvme_core/parameters/io_timeout"
+            "echo {MAX_TIMEOUT_S} > /sys/module/nvme_core/parameters/io_timeout"
         )),
     }]
 }

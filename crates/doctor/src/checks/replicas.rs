@@ -1,12 +1,12 @@
 //! Replication lag.
 
-use crate::check::{Area, Basis, Check, Judgement, whole};
+use crate::check::{Area, Basis, Check, Judgement, format_count};
 use crate::client::mysql::MysqlRow;
 use crate::facts::Facts;
 
 /// Lag, in seconds, from which reads on a replica are out of date, and a failover loses time.
-const LAG: f64 = 30.0;
-const LONG_LAG: f64 = 300.0;
+const MAX_LAG_S: f64 = 30.0;
+const LONG_LAG_S: f64 = 300.0;
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -32,12 +32,12 @@ pub(super) const CHECKS: &[Check] = &[
 ];
 
 fn judge(name: &str, lag: f64) -> Judgement {
-    let value = format!("{name}: {} s behind", whole(lag));
+    let value = format!("{name}: {} s behind", format_count(lag));
     let advice = "Check whether the replica's disk is slower than the primary's at random writes and syncs, and whether it \
                   applies in parallel.";
     match () {
-        () if lag >= LONG_LAG => Judgement::fix(value, advice),
-        () if lag >= LAG => Judgement::consider(value, advice),
+        () if lag >= LONG_LAG_S => Judgement::fix(value, advice),
+        () if lag >= MAX_LAG_S => Judgement::consider(value, advice),
         () => Judgement::ok(value),
     }
 }

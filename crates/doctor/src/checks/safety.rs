@@ -8,7 +8,7 @@ use crate::facts::backup::Safety;
 use ui::units::span;
 
 /// Interval within which a restore is to be tried, in days.
-const RESTORE_DAYS: i32 = 90;
+const MAX_RESTORE_AGE_DAYS: i32 = 90;
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -175,7 +175,7 @@ fn restored(_: &Facts, safety: &Safety) -> Vec<Judgement> {
     let today = safety.now.to_zoned(TimeZone::UTC).date();
     let days = date.until(today).map_or(0, |span| span.get_days());
     let value = format!("restored on {date}, {days} days ago");
-    vec![match days > RESTORE_DAYS {
+    vec![match days > MAX_RESTORE_AGE_DAYS {
         true => Judgement::consider(value, "Restore one again: tools, keys and people change."),
         false => Judgement::ok(value),
     }]

@@ -1,16 +1,16 @@
 //! Statements that cannot use their index, and columns that invite them.
 
-use crate::check::{Area, Basis, Check, Judgement, whole};
+use crate::check::{Area, Basis, Check, Judgement, format_count};
 use crate::facts::Facts;
 use ui::format::count;
 
 /// Rows to read from which a statement is to be put right at once; fewer where it locks all of them.
 const MANY_ROWS: f64 = 100_000.0;
-const MANY_LOCKED: f64 = 1_000.0;
+const MANY_LOCKED_ROWS: f64 = 1_000.0;
 /// Characters of a statement that are shown.
-const SHOWN: usize = 160;
+const MAX_STATEMENT_CHARS: usize = 160;
 /// Maximum number of pairs of columns that are shown.
-const PAIRS: usize = 20;
+const MAX_COLUMN_PAIRS: usize = 20;
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -71,13 +71,13 @@ fn conversions(facts: &Facts) -> Vec<Judgement> {
         return vec![Judgement::ok(format!("{value}: none cannot use its index"))];
     }
     let found = explained.unusable.iter().map(|one| {
-        let rows = one.rows.map_or(String::new(), |rows| format!(", {} rows", whole(rows)));
+        let rows = one.rows.map_or(String::new(), |rows| format!(", {} rows", format_count(rows)));
         let value = format!("{}: {}{rows}", shortened(&one.statement.text), one.reason);
         let advice = "Give the value the type of the column, in the program or by a CAST of the value, not of the column; \
                       in a join give both columns one type and collation.";
         let first = one.statement.text.split_whitespace().next().unwrap_or_default();
         let locks = first.eq_ignore_ascii_case("delete") || first.eq_ignore_ascii_case("update");
-        let many = if locks { MANY_LOCKED } else { MANY_ROWS };
+        let many = if locks { MANY_LOCKED_ROWS } else { MANY_ROWS };
         match one.rows.is_some_and(|rows| rows >= many) {
             true => Judgement::fix(value, advice),
             false => Judgement::consider(value, advice),
@@ -89,7 +89,7 @@ fn conversions(facts: &Facts) -> Vec<Judgement> {
 fn shortened(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     let line = words.join(" ");
-    match line.char_indices().nth(SHOWN) {
+    match line.char_indices().nth(MAX_STATEMENT_CHARS) {
         Some((end, _)) => format!("{}…", &line[..end]),
         None => line,
     }
@@ -110,7 +110,7 @@ fn columns(facts: &Facts) -> Vec<Judgement> {
     }
     let shown: Vec<String> = pairs
         .iter()
-        .take(PAIRS)
+        .take(MAX_COLUMN_PAIRS)
         .map(|pair| {
             format!(
                 "{}.{}: {}",

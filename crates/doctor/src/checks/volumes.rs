@@ -13,7 +13,7 @@ use crate::facts::evidence::cite;
 use ui::format::number;
 
 /// Time beyond a cap since the volume was attached, in seconds, from which it is reported.
-const SECONDS: f64 = 60.0;
+const MIN_SECONDS_OVER_CAP: f64 = 60.0;
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -107,7 +107,7 @@ fn cold(disk: &Device) -> Judgement {
 }
 
 /// Events of a disk that is failing or degraded, and what they mean.
-const DEGRADED: [(EventCode, CheckResult, &str); 3] = [
+const DEGRADED_EVENTS: [(EventCode, CheckResult, &str); 3] = [
     (EventCode::Errors, CheckResult::Fix, "it failed requests"),
     (
         EventCode::Stalled,
@@ -125,7 +125,7 @@ fn degraded(facts: &Facts) -> Vec<Judgement> {
     let mut found = Vec::new();
     for disk in facts.host.disks() {
         let names = std::slice::from_ref(&disk.name);
-        for (code, result, meaning) in DEGRADED {
+        for (code, result, meaning) in DEGRADED_EVENTS {
             let Some(event) = facts.evidence.event(code, names) else {
                 continue;
             };
@@ -191,7 +191,7 @@ fn caps(facts: &Facts, cap: &Cap) -> Vec<Judgement> {
                 ),
                 None => format!("{}: at the {}'s cap", disk.name, cap.name),
             };
-            let is_beyond = counted.is_some_and(|seconds| seconds > SECONDS);
+            let is_beyond = counted.is_some_and(|seconds| seconds > MIN_SECONDS_OVER_CAP);
             match (event, counted) {
                 (Some(event), _) => {
                     Some(Judgement::consider(value, cap.advice).evidence(cite(event)))

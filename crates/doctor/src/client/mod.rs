@@ -11,21 +11,25 @@ use linux::exec::{Error, Exec};
 /// Time limit of a statement at the server, in seconds.
 pub(crate) const STATEMENT_S: u32 = 10;
 /// Time limit of a client, which connects and runs a few statements.
-const CLIENT: Duration = Duration::from_secs(60);
+const CLIENT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Standard output of a client.
 ///
 /// # Errors
 /// When it is missing, fails or takes too long.
 fn output(program: &str, args: &[String]) -> anyhow::Result<String> {
-    let exec = Exec::new(program).args(args).utf8().bound().limit(CLIENT);
+    let exec = Exec::new(program)
+        .args(args)
+        .utf8()
+        .bound()
+        .limit(CLIENT_TIMEOUT);
     match exec.run() {
         Ok(output) => Ok(output.text()),
         // The statements are part of the command line, and nothing that helps.
         Err(Error::Failed { stderr, .. }) => Err(anyhow::anyhow!(failure(program, &stderr))),
         Err(Error::Late { .. }) => Err(anyhow::anyhow!(
             "{program} was not done after {} s and was ended",
-            CLIENT.as_secs()
+            CLIENT_TIMEOUT.as_secs()
         )),
         Err(error) => Err(error.into()),
     }

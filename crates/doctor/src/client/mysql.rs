@@ -10,7 +10,7 @@ use super::{STATEMENT_S, is_installed, output, percent_decoded};
 pub(crate) type MysqlRow = BTreeMap<String, String>;
 
 /// Column and value of the row between two results.
-const NEXT: &str = "disksmith-next-result";
+const RESULT_SEPARATOR: &str = "disksmith-next-result";
 
 /// A server, with the arguments by which its client reaches it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,14 +58,16 @@ impl MysqlClient {
              /*!50708 SET SESSION max_execution_time={STATEMENT_S}000 */"
         );
         for statement in statements {
-            script.push_str(&format!("; SELECT '{NEXT}' AS `{NEXT}`; {statement}"));
+            script.push_str(&format!(
+                "; SELECT '{RESULT_SEPARATOR}' AS `{RESULT_SEPARATOR}`; {statement}"
+            ));
         }
         let mut args = self.args.clone();
         args.extend(["--batch", "--connect-timeout=10"].map(str::to_owned));
         args.extend(database.map(|name| format!("--database={name}")));
         args.push(format!("--execute={script}"));
         let text = output(self.program, &args)?;
-        let next = format!("{NEXT}\n{NEXT}\n");
+        let next = format!("{RESULT_SEPARATOR}\n{RESULT_SEPARATOR}\n");
         let results = text.split(&next).skip(1);
         Ok(results.map(table).collect())
     }

@@ -18,7 +18,7 @@ use super::host::HostFacts;
 /// Depth to which folders are searched.
 const DEPTH: usize = 4;
 /// Bytes at the end of a dump that are read for its last line.
-const TAIL: u64 = 4096;
+const DUMP_TAIL_BYTES: u64 = 4096;
 
 /// A backup that ended.
 #[derive(Clone, Debug, PartialEq)]
@@ -127,7 +127,7 @@ fn is_with_data(path: &Path, host: &HostFacts) -> Option<bool> {
     if host.folders.is_empty() {
         return None;
     }
-    let disks = host.concerned();
+    let disks = host.checked_devices();
     Some(disks.iter().any(|disk| own.contains(&disk.name)))
 }
 
@@ -239,8 +239,8 @@ fn end_of_dump(tail: &str, changed: Timestamp) -> (Timestamp, bool) {
 fn tail(path: &Path, length: u64) -> Option<String> {
     use std::os::unix::fs::FileExt as _;
     let file = fs::File::open(path).ok()?;
-    let mut bytes = vec![0; length.min(TAIL) as usize];
-    file.read_exact_at(&mut bytes, length - length.min(TAIL))
+    let mut bytes = vec![0; length.min(DUMP_TAIL_BYTES) as usize];
+    file.read_exact_at(&mut bytes, length - length.min(DUMP_TAIL_BYTES))
         .ok()?;
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }

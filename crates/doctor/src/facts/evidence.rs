@@ -8,11 +8,11 @@ use study::watch::{EventCode, WatchEvent};
 use ui::format::number;
 
 /// Maximum number of runs that are read, the newest.
-const RUNS: u32 = 60;
+const MAX_RUNS: u32 = 60;
 /// Time for which events of a watch count.
 const EVENTS_FOR: SignedDuration = SignedDuration::from_hours(30 * 24);
 /// Share of the highest rate from which a rate is on the plateau.
-const PLATEAU: f64 = 0.9;
+const PLATEAU_SHARE: f64 = 0.9;
 
 /// A measured figure, with the run and the phase that have it.
 #[derive(Clone, Debug, PartialEq)]
@@ -67,7 +67,7 @@ impl Evidence {
     pub(crate) fn read(ledger: &Ledger, host: &str, now: Timestamp) -> ledger::Result<Evidence> {
         let filter = Filter {
             host: Some(host.to_owned()),
-            limit: Some(RUNS),
+            limit: Some(MAX_RUNS),
             ..Filter::default()
         };
         let mut runs = Vec::new();
@@ -185,7 +185,9 @@ impl Evidence {
         points.sort_by_key(|(depth, _)| *depth);
         let most = points.iter().map(|(_, one)| one.value).fold(0.0, f64::max);
         let (deepest, _) = points.last().filter(|_| points.len() >= 3)?;
-        let (depth, figure) = points.iter().find(|(_, one)| one.value >= most * PLATEAU)?;
+        let (depth, figure) = points
+            .iter()
+            .find(|(_, one)| one.value >= most * PLATEAU_SHARE)?;
         let knee = EvidenceFigure {
             value: f64::from(*depth),
             ..figure.clone()

@@ -85,7 +85,7 @@ impl HostFacts {
     }
 
     /// Devices that checks are about: those of the folders with all below them, or all that are in use.
-    pub(crate) fn concerned(&self) -> Vec<&Device> {
+    pub(crate) fn checked_devices(&self) -> Vec<&Device> {
         let mut found: Vec<&Device> = match self.folders.is_empty() {
             true => self.devices.iter().collect(),
             false => {
@@ -105,14 +105,14 @@ impl HostFacts {
 
     /// The disks among the devices that checks are about.
     pub(crate) fn disks(&self) -> Vec<&Device> {
-        let all = self.concerned().into_iter();
+        let all = self.checked_devices().into_iter();
         all.filter(|device| device.kind == BlockDeviceKind::Disk)
             .collect()
     }
 
     /// The arrays among the devices that checks are about.
     pub(crate) fn concerned_arrays(&self) -> Vec<&Array> {
-        let devices = self.concerned();
+        let devices = self.checked_devices();
         let is_concerned =
             |array: &&Array| devices.iter().any(|device| device.number == array.number);
         self.arrays.iter().filter(is_concerned).collect()

@@ -191,7 +191,7 @@ const COLUMNS: &str = "SELECT table_schema AS s, table_name AS t, column_name AS
     AND table_schema NOT IN ('mysql', 'sys', 'information_schema', 'performance_schema') LIMIT 50000";
 
 /// Column names that tables share though the columns are never joined.
-const COMMON: [&str; 14] = [
+const COMMON_COLUMNS: [&str; 14] = [
     "id", "name", "type", "kind", "status", "state", "key", "value", "code", "date", "time",
     "title", "version", "position",
 ];
@@ -204,7 +204,7 @@ fn joined_as(table: &str, column: &str) -> Vec<String> {
         let one = table.strip_suffix('s').unwrap_or(&table);
         return vec![format!("{one}_id"), format!("{one}s_id")];
     }
-    let is_common = COMMON.contains(&column.as_str());
+    let is_common = COMMON_COLUMNS.contains(&column.as_str());
     (!is_common).then_some(column).into_iter().collect()
 }
 

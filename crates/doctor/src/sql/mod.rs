@@ -17,10 +17,10 @@ use select::as_select;
 use ui::format::hex;
 
 /// Maximum number of kinds of statements that are explained, and the time limit for that.
-const MOST: usize = 200;
-const LONGEST: Duration = Duration::from_secs(60);
+const MAX_STATEMENTS: usize = 200;
+const EXPLAIN_TIMEOUT: Duration = Duration::from_secs(60);
 /// Bytes of a slow log that are read, from its end.
-const SLOW_LOG: usize = 16 << 20;
+const MAX_SLOW_LOG_BYTES: usize = 16 << 20;
 /// Rows below which a table is read in no time without an index.
 const FEW_ROWS: f64 = 100.0;
 
@@ -79,11 +79,11 @@ pub(crate) fn explain(
     };
     let began = Instant::now();
     for (at, statement) in distinct(statements).into_iter().enumerate() {
-        let is_over = at >= MOST || began.elapsed() > LONGEST;
+        let is_over = at >= MAX_STATEMENTS || began.elapsed() > EXPLAIN_TIMEOUT;
         let judged = match is_over {
             true => Err(format!(
-                "no more than {MOST} statements are explained, for {} s",
-                LONGEST.as_secs()
+                "no more than {MAX_STATEMENTS} statements are explained, for {} s",
+                EXPLAIN_TIMEOUT.as_secs()
             )),
             false => explain_one(server.client, &statement),
         };
@@ -197,7 +197,7 @@ fn remembered(server: &ExplainedServer<'_>, sources: &mut Vec<String>) -> Vec<St
         .slow_log
         .and_then(|path| Some((path, read_bytes(path).ok()?)))
     {
-        let tail = &bytes[bytes.len().saturating_sub(SLOW_LOG)..];
+        let tail = &bytes[bytes.len().saturating_sub(MAX_SLOW_LOG_BYTES)..];
         let statements = parse(&String::from_utf8_lossy(tail));
         if !statements.is_empty() {
             sources.push(path.display().to_string());

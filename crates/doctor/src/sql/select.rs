@@ -4,7 +4,7 @@ use formats::slow_log::tokens::{Token, TokenKind, tokens};
 
 /// Functions that wait, lock or read files, which no statement is explained with: a server may evaluate a function of
 /// constants while it makes a plan.
-const REFUSED: [&str; 9] = [
+const REFUSED_FUNCTIONS: [&str; 9] = [
     "sleep",
     "benchmark",
     "get_lock",
@@ -29,7 +29,7 @@ pub(crate) fn as_select(statement: &str) -> Result<String, &'static str> {
     let calls = all.iter().filter(|token| token.kind == TokenKind::Word);
     for token in calls {
         let word = token.text.to_lowercase();
-        if REFUSED.contains(&word.as_str()) {
+        if REFUSED_FUNCTIONS.contains(&word.as_str()) {
             return Err("it calls a function that waits, locks or reads files");
         }
         if matches!(word.as_str(), "outfile" | "dumpfile") || word.starts_with("@") {
@@ -57,7 +57,7 @@ pub(crate) fn as_select(statement: &str) -> Result<String, &'static str> {
 }
 
 /// Index of a keyword outside of parentheses.
-fn outside(all: &[Token<'_>], word: &str) -> Option<usize> {
+fn find_outside_parentheses(all: &[Token<'_>], word: &str) -> Option<usize> {
     let mut depth = 0_i32;
     all.iter().position(|token| {
         match token.text {
@@ -70,7 +70,12 @@ fn outside(all: &[Token<'_>], word: &str) -> Option<usize> {
 }
 
 /// The text of tokens from one to before another.
-fn between<'a>(statement: &'a str, all: &[Token<'_>], from: usize, to: Option<usize>) -> &'a str {
+fn text_between<'a>(
+    statement: &'a str,
+    all: &[Token<'_>],
+    from: usize,
+    to: Option<usize>,
+) -> &'a str {
     let begin = all.get(from).map_or(statement.len(), |token| token.at);
     let end = match to.and_then(|to| to.checked_sub(1)) {
         Some(last) => all.get(last).map_or(statement.len(), Token::end),
@@ -81,30 +86,30 @@ fn between<'a>(statement: &'a str, all: &[Token<'_>], from: usize, to: Option<us
 
 /// The SELECT for `DELETE FROM t …`, `DELETE a FROM a JOIN b …`, `DELETE FROM a USING a JOIN b …`.
 fn of_delete(statement: &str, all: &[Token<'_>]) -> Result<String, &'static str> {
-    let from = outside(all, "from").ok_or("it has no FROM")?;
-    let tables = match outside(all, "using").filter(|using| *using > from) {
+    let from = find_outside_parentheses(all, "from").ok_or("it has no FROM")?;
+    let tables = match find_outside_parentheses(all, "using").filter(|using| *using > from) {
         Some(using) => using + 1,
         None => from + 1,
     };
-    let end = outside(all, "returning");
+    let end = find_outside_parentheses(all, "returning");
     Ok(format!(
         "SELECT 1 FROM {}",
-        between(statement, all, tables, end)
+        text_between(statement, all, tables, end)
     ))
 }
 
 /// The SELECT for `UPDATE t SET … WHERE …`, with one table or several.
 fn of_update(statement: &str, all: &[Token<'_>]) -> Result<String, &'static str> {
-    let set = outside(all, "set").ok_or("it has no SET")?;
+    let set = find_outside_parentheses(all, "set").ok_or("it has no SET")?;
     let modifiers = all.iter().skip(1);
     let modifiers = modifiers.take_while(|token| token.is("low_priority") || token.is("ignore"));
-    let tables = between(statement, all, 1 + modifiers.count(), Some(set));
+    let tables = text_between(statement, all, 1 + modifiers.count(), Some(set));
     let rest = ["where", "order", "limit"]
         .iter()
-        .filter_map(|word| outside(all, word))
+        .filter_map(|word| find_outside_parentheses(all, word))
         .filter(|at| *at > set)
         .min();
-    let rest = rest.map_or("", |from| between(statement, all, from, None));
+    let rest = rest.map_or("", |from| text_between(statement, all, from, None));
     Ok(format!("SELECT 1 FROM {tables} {rest}")
         .trim_end()
         .to_owned())

@@ -38,9 +38,9 @@ impl Task for Fails {
 }
 
 #[derive(Default)]
-struct Seen(Vec<Window>);
+struct RecordedWindows(Vec<Window>);
 
-impl Observer for Seen {
+impl Observer for RecordedWindows {
     fn window(&mut self, window: &mut Window) -> Control {
         self.0.push(window.clone());
         Control::StopPrecise
@@ -69,7 +69,7 @@ fn run_tasks(
         window: Nanos(100_000_000),
         interrupt,
     };
-    let mut seen = Seen::default();
+    let mut seen = RecordedWindows::default();
     let phase = run(&calls, tasks, &mut seen);
     (phase, seen.0)
 }

@@ -49,13 +49,13 @@ struct Call {
 #[derive(Clone, Copy)]
 struct Address(*mut u8);
 
-// SAFETY: it points into the list's buffers, which all threads may use; `Call::make`
+// SAFETY: it points into the list's buffers, which all threads may use; `Call::execute`
 // describes which of them uses which buffer and when.
 unsafe impl Send for Address {}
 
 impl Call {
     /// Makes the call: bytes moved, or an error number.
-    fn make(self, files: &[&File]) -> Result<usize, Errno> {
+    fn execute(self, files: &[&File]) -> Result<usize, Errno> {
         let Request { offset, len, .. } = self.request;
         // The loop checks that there is one.
         let file = files
@@ -112,7 +112,7 @@ impl<'a> PoolState<'a> {
     /// Body of a thread: makes queued calls until the queue is closed.
     fn work(&self, completions: &Sender<SlotCompletion>) {
         while let Some(call) = self.take() {
-            let result = match call.make(self.files) {
+            let result = match call.execute(self.files) {
                 Ok(moved) => moved as i32,
                 Err(errno) => -errno.raw_os_error(),
             };
@@ -198,7 +198,7 @@ impl<'scope, 'env> Pool<'scope, 'env> {
 
     /// A remark where fewer threads could be started than requests were to be in flight. Requests that wait for
     /// a thread are timed from their issue.
-    pub(super) fn remark(&self) -> Option<String> {
+    pub(super) fn depth_note(&self) -> Option<String> {
         self.refused.as_ref().map(|error| {
             format!(
                 "at most {} requests in flight, with a thread for each; more were refused ({error})",
@@ -300,7 +300,7 @@ mod tests {
                 }
                 assert_eq!(pool.threads, most);
             }
-            assert_eq!(pool.remark(), None);
+            assert_eq!(pool.depth_note(), None);
             completions
         });
         assert!(

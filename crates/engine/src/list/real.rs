@@ -10,7 +10,7 @@ use rustix::fs::{AtFlags, OFlags, StatxFlags};
 use crate::clock::{Clock, cpu_since, monotonic_nanos, process_cpu_time};
 use crate::discard;
 use crate::disks::{DiskEngine, drift, note};
-use crate::job::{EngineError, IoInterface, LARGEST_BLOCK};
+use crate::job::{EngineError, IoInterface, MAX_BLOCK_SIZE};
 use crate::list::drive::{Limits, drive};
 use crate::list::memory::ListBuffers;
 use crate::list::pool::{Pool, PoolState};
@@ -71,9 +71,9 @@ pub(super) fn check_figures(list: &List<'_>) -> Result<(), EngineError> {
             list.max_in_flight
         ));
     }
-    if list.largest == Bytes(0) || list.largest > LARGEST_BLOCK {
+    if list.largest == Bytes(0) || list.largest > MAX_BLOCK_SIZE {
         return unfit(format!(
-            "requests of {} cannot be made; the largest is {LARGEST_BLOCK}",
+            "requests of {} cannot be made; the largest is {MAX_BLOCK_SIZE}",
             list.largest
         ));
     }
@@ -165,7 +165,7 @@ fn by_threads(
     let ended = thread::scope(|scope| {
         let mut pool = Pool::new(scope, &shared, &buffers).map_err(EngineError::Setup)?;
         let ended = drive(list, limits, &mut pool, source)?;
-        note(&mut detail, pool.remark());
+        note(&mut detail, pool.depth_note());
         Ok(ended)
     })?;
     Ok((EngineKind::Sync, detail, ended))

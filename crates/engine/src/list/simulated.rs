@@ -171,7 +171,8 @@ impl SimulatedVolume {
         let mut completed = self.dispatch(&mut state, span, began);
         let mut result = self.result_of(&request, span);
         if result.is_ok() {
-            let fetched = self.touch(&mut state, request.op, request.offset, span, dispatched);
+            let fetched =
+                self.fetch_blocks(&mut state, request.op, request.offset, span, dispatched);
             completed = completed.max(fetched + self.volume.latency);
         }
         if let Some(gone) = self.volume.detached_at.filter(|gone| *gone <= completed) {
@@ -205,7 +206,14 @@ impl SimulatedVolume {
 
     /// Warms the blocks of a request, and returns the time when the last of them is fetched. A block that is
     /// overwritten as a whole need not be fetched.
-    fn touch(&self, state: &mut State, op: Op, offset: u64, span: u64, dispatched: Nanos) -> Nanos {
+    fn fetch_blocks(
+        &self,
+        state: &mut State,
+        op: Op,
+        offset: u64,
+        span: u64,
+        dispatched: Nanos,
+    ) -> Nanos {
         let block = self.volume.block.0;
         let end = offset + span;
         let mut last = dispatched;

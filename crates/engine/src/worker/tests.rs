@@ -73,7 +73,7 @@ fn run(
                 .map(|think| ThinkPause::new(&think, 0, |span| span.0)),
             ..Throttle::default()
         }
-        .some(),
+        .if_any(),
     };
     let (sender, receiver) = channel();
     let end = Worker::new(0, &plan, share, disk, sender).run()?;

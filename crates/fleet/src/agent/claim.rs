@@ -60,7 +60,7 @@ fn claim(name: &str) -> Result<Option<MeasuringClaim>, String> {
 mod tests {
     use super::*;
 
-    fn words(line: &str) -> Vec<String> {
+    fn split(line: &str) -> Vec<String> {
         line.split(' ').map(str::to_owned).collect()
     }
 
@@ -83,7 +83,7 @@ mod tests {
             "sweep --devices /dev/sda",
             "replay load.trace /dev/sda",
         ] {
-            assert!(measures(&words(line)), "{line}");
+            assert!(measures(&split(line)), "{line}");
         }
         for line in [
             "devices",
@@ -91,7 +91,7 @@ mod tests {
             "zero /dev/sda",
             "dance",
         ] {
-            assert!(!measures(&words(line)), "{line}");
+            assert!(!measures(&split(line)), "{line}");
         }
     }
 }

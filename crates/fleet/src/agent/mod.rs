@@ -23,22 +23,23 @@ use linux::Root;
 
 use crate::protocol;
 use crate::protocol::{
-    AgentHello, BEAT, EndedBy, FromAgent, PROTOCOL, SILENCE, SMALL_STACK, ToAgent, parse,
+    AgentHello, EndedBy, FromAgent, HEARTBEAT_INTERVAL, PROTOCOL, SILENCE, SMALL_STACK, ToAgent,
+    parse,
 };
 use claim::MeasuringClaim;
 use pipe::LineHandler;
 use spool::Spool;
-use task::{GRACE, VerbTask, is_interactive};
+use task::{END_TIMEOUT, VerbTask, is_interactive};
 use ui::context::Context;
 use ui::exit::{CommandEnd, ExitClass as _, Outcome};
 use ui::signals;
 
 /// Prefix of the name of the folder that the program is sent to.
-const OWN_FOLDER: &str = "disksmith-agent.";
+const FOLDER_PREFIX: &str = "disksmith-agent.";
 /// Interval at which timers are checked.
 const POLL: Duration = Duration::from_millis(100);
 /// Maximum number of messages that wait for a slow connection before keep-alive messages are dropped.
-const MOST_WAITING: usize = 16;
+const MAX_PENDING_MESSAGES: usize = 16;
 
 /// Runs the agent until the end is ordered, or the connection is lost.
 pub(crate) fn agent(context: &Context) -> Outcome {
@@ -93,7 +94,7 @@ fn remove_own_file() {
 
 fn is_own_folder(folder: &Path) -> bool {
     let name = folder.file_name().and_then(|name| name.to_str());
-    name.is_some_and(|name| name.starts_with(OWN_FOLDER))
+    name.is_some_and(|name| name.starts_with(FOLDER_PREFIX))
 }
 
 /// Starts a thread with a small stack.
@@ -150,7 +151,7 @@ impl MessageWriter {
 
     /// Sends a message unless many are waiting.
     fn send_unless_busy(&self, message: FromAgent) {
-        if self.waiting.load(Relaxed) < MOST_WAITING {
+        if self.waiting.load(Relaxed) < MAX_PENDING_MESSAGES {
             self.send(message);
         }
     }
@@ -207,7 +208,7 @@ impl Agent {
             if interrupt.load(Relaxed) || self.last_received.elapsed() > SILENCE {
                 return;
             }
-            if self.last_sent.elapsed() >= BEAT {
+            if self.last_sent.elapsed() >= HEARTBEAT_INTERVAL {
                 self.writer.send_unless_busy(FromAgent::Alive);
                 self.last_sent = Instant::now();
             }
@@ -290,8 +291,8 @@ impl Agent {
     /// Ends what runs, and keeps its answer for the next contact.
     fn end(&mut self, arriving: &Receiver<Event>) {
         if let Some(task) = self.task.take() {
-            task.stop(EndedBy::Loss, GRACE);
-            let until = Instant::now() + GRACE + Duration::from_secs(1);
+            task.stop(EndedBy::Loss, END_TIMEOUT);
+            let until = Instant::now() + END_TIMEOUT + Duration::from_secs(1);
             while let Some(left) = until.checked_duration_since(Instant::now()) {
                 match arriving.recv_timeout(left) {
                     Ok(Event::Ended(ended)) => {

@@ -2,7 +2,7 @@
 //! `/var/lib/disksmith/fleet`, others' in `~/.local/state/disksmith/fleet`.
 //!
 //! An answer is put there before it is sent, and removed when `fleet` has it in its ledger. One that
-//! is not collected is kept for [`DAYS`] days; of very many the oldest go first.
+//! is not collected is kept for [`RETENTION_DAYS`] days; of very many the oldest go first.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write as _};
@@ -13,13 +13,13 @@ use std::time::{Duration, SystemTime};
 use crate::protocol::EndedVerb;
 
 /// Days for which an answer is kept.
-const DAYS: u64 = 30;
+const RETENTION_DAYS: u64 = 30;
 /// The most answers that are kept.
-const MOST: usize = 64;
+const MAX_ANSWERS: usize = 64;
 /// Suffix of an answer's file.
 const SUFFIX: &str = ".json";
 /// Suffix of an answer that cannot be read.
-const ASIDE: &str = "unread";
+const UNREADABLE_SUFFIX: &str = "unread";
 
 /// Folder of answers; none, where the user has no place for it.
 pub(super) struct Spool {
@@ -62,7 +62,7 @@ impl Spool {
         let bytes = fs::read(&file).map_err(|why| format!("{}: {why}", file.display()))?;
         serde_json::from_slice(&bytes).map_err(|why| {
             // It may be of another version, which can read it.
-            let aside = file.with_extension(ASIDE);
+            let aside = file.with_extension(UNREADABLE_SUFFIX);
             let _ = fs::rename(&file, &aside);
             format!(
                 "an answer cannot be read by this version, and stays in {}: {why}",
@@ -83,8 +83,8 @@ impl Spool {
     fn remove_old(&self) {
         self.remove_old_aside();
         let files = self.files();
-        let excess = files.len().saturating_sub(MOST);
-        let limit = Duration::from_secs(DAYS * 24 * 60 * 60);
+        let excess = files.len().saturating_sub(MAX_ANSWERS);
+        let limit = Duration::from_secs(RETENTION_DAYS * 24 * 60 * 60);
         let now = SystemTime::now();
         for (at, (changed, name)) in files.iter().enumerate() {
             let age = now.duration_since(*changed).unwrap_or_default();
@@ -103,8 +103,9 @@ impl Spool {
             let path = entry.path();
             let changed = entry.metadata().and_then(|about| about.modified());
             let age = changed.ok().and_then(|changed| changed.elapsed().ok());
-            let is_old = age.is_some_and(|age| age > Duration::from_secs(DAYS * 24 * 60 * 60));
-            if is_old && path.extension().is_some_and(|end| end == ASIDE) {
+            let is_old =
+                age.is_some_and(|age| age > Duration::from_secs(RETENTION_DAYS * 24 * 60 * 60));
+            if is_old && path.extension().is_some_and(|end| end == UNREADABLE_SUFFIX) {
                 let _ = fs::remove_file(path);
             }
         }
@@ -232,13 +233,13 @@ mod tests {
     fn unreadable_answers_are_put_aside_and_of_very_many_the_oldest_go() {
         let place = tempfile::tempdir().unwrap();
         let spool = spool(place.path());
-        for at in 0..MOST + 3 {
+        for at in 0..MAX_ANSWERS + 3 {
             spool.keep(&ended(&format!("f.{at:03}.1")));
             std::thread::sleep(Duration::from_millis(2));
         }
         spool.remove_old();
         let names = spool.names();
-        assert_eq!((names.len(), names[0].as_str()), (MOST, "f.003.1"));
+        assert_eq!((names.len(), names[0].as_str()), (MAX_ANSWERS, "f.003.1"));
         let file = spool.file("f.003.1").unwrap();
         fs::write(&file, "{\"half").unwrap();
         let error = spool.get("f.003.1").unwrap_err();
@@ -246,7 +247,7 @@ mod tests {
             error.contains("stays in") && error.contains("f.003.1.unread"),
             "{error}"
         );
-        assert!(!file.exists() && file.with_extension(ASIDE).exists());
+        assert!(!file.exists() && file.with_extension(UNREADABLE_SUFFIX).exists());
         assert!(!spool.names().contains(&"f.003.1".to_owned()));
     }
 

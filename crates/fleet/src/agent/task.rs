@@ -21,18 +21,18 @@ use crate::agent::pipe::{LineHandler, VerbOutput};
 use crate::buffered_pipe::{BufferedPart, BufferedPipe};
 use crate::protocol;
 use crate::protocol::rounds::Round;
-use crate::protocol::{EndedBy, EndedVerb, MOST_SAID, VerbRequest};
+use crate::protocol::{EndedBy, EndedVerb, MAX_STREAM_BYTES, VerbRequest};
 use crate::rounds;
 
 /// Time for a verb to end where the connection is lost, before it is killed: its I/O ends within 10 s then,
 /// and what it had not undone is left to its next start.
-pub(super) const GRACE: Duration = Duration::from_millis(2500);
+pub(super) const END_TIMEOUT: Duration = Duration::from_millis(2500);
 /// Interval at which the verb's end, and orders to end it, are polled.
 const POLL: Duration = Duration::from_millis(20);
 /// Time limit for the last output of a verb that has ended.
 const OUTPUT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Prefix of the name of the folder in which a verb keeps its runs until it has ended.
-const PRIVATE: &str = "disksmith-agent-ledger.";
+const LEDGER_FOLDER_PREFIX: &str = "disksmith-agent-ledger.";
 
 /// A verb that runs.
 pub(super) struct VerbTask {
@@ -236,7 +236,7 @@ impl RunningProcess {
 
 /// Reads and keeps the beginning of a verb's output; `None` where no further thread can be started.
 fn keep(pipe: impl Into<OwnedFd>) -> Option<BufferedPipe> {
-    BufferedPipe::follow(pipe, BufferedPart::First(MOST_SAID)).ok()
+    BufferedPipe::follow(pipe, BufferedPart::First(MAX_STREAM_BYTES)).ok()
 }
 
 /// Name of an answer: its fleet's run and the host's name, as far as both are good for the name of a file.
@@ -269,7 +269,7 @@ impl PrivateLedger {
             return None;
         }
         let own = process::own(root).ok()?;
-        let name = format!("{PRIVATE}{}.{}", own.pid, own.started);
+        let name = format!("{LEDGER_FOLDER_PREFIX}{}.{}", own.pid, own.started);
         places().into_iter().find_map(|place| {
             remove_left(root, &place);
             let folder = place.join(&name);
@@ -325,7 +325,7 @@ fn remove_left(root: &Root, place: &Path) {
     for entry in entries.flatten() {
         let name = entry.file_name();
         let owner = name.to_str().and_then(|name| {
-            let (pid, started) = name.strip_prefix(PRIVATE)?.split_once('.')?;
+            let (pid, started) = name.strip_prefix(LEDGER_FOLDER_PREFIX)?.split_once('.')?;
             Some((pid.parse().ok()?, started.parse::<u64>().ok()?))
         });
         let Some((pid, started)) = owner else {
@@ -364,7 +364,7 @@ mod tests {
     fn a_loss_leaves_less_time_than_an_order_and_an_order_no_more_than_a_loss() {
         let request = StopRequest::default();
         assert_eq!(request.get(), None);
-        let (order, loss) = (Duration::from_secs(60), GRACE);
+        let (order, loss) = (Duration::from_secs(60), END_TIMEOUT);
         request.ask(EndedBy::Order, order);
         request.ask(EndedBy::Order, Duration::ZERO);
         assert_eq!(request.get(), Some((EndedBy::Order, order)));
@@ -378,8 +378,12 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let root = Root::host();
         let own = process::own(&root).unwrap();
-        let mine = format!("{PRIVATE}{}.{}", own.pid, own.started);
-        let dead = format!("{PRIVATE}{}.{}", own.pid, own.started.wrapping_sub(1));
+        let mine = format!("{LEDGER_FOLDER_PREFIX}{}.{}", own.pid, own.started);
+        let dead = format!(
+            "{LEDGER_FOLDER_PREFIX}{}.{}",
+            own.pid,
+            own.started.wrapping_sub(1)
+        );
         for name in [
             mine.as_str(),
             dead.as_str(),

@@ -13,5 +13,7 @@ pub(crate) mod transport;
 pub(crate) use openssh::OpenSsh;
 pub(crate) use program::Program;
 #[cfg(test)]
-pub(crate) use simulated::{EARLIER, LATE_AFTER, SimulatedTransport, hosts as simulated_hosts};
+pub(crate) use simulated::{
+    EARLIER_RUN, LATE_HOST_TIMEOUT, SimulatedTransport, hosts as simulated_hosts,
+};
 pub(crate) use transport::{ConnectionError, Transport};

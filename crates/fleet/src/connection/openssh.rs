@@ -195,8 +195,8 @@ struct DynamicProgramEnd {
 }
 
 impl WireEnd for DynamicProgramEnd {
-    fn why(&mut self) -> String {
-        let why = self.end.why();
+    fn end_reason(&mut self) -> String {
+        let why = self.end.end_reason();
         let signs = ["not found", "No such file", "GLIBC"];
         if !signs.iter().any(|sign| why.contains(sign)) {
             return why;
@@ -210,7 +210,7 @@ impl WireEnd for DynamicProgramEnd {
 }
 
 impl WireEnd for ChildEnd {
-    fn why(&mut self) -> String {
+    fn end_reason(&mut self) -> String {
         let (ssh_output, status) = self.last_output();
         match (ssh_output.as_str(), status.and_then(|status| status.code())) {
             ("", Some(code)) => format!("ssh ended with status {code}"),

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::connection::transport::{ConnectionError, Transport, Wire};
 use crate::hosts::Host;
-use crate::protocol::{AgentHello, BEAT, FromAgent, PROTOCOL, ToAgent, parse, send};
+use crate::protocol::{AgentHello, FromAgent, HEARTBEAT_INTERVAL, PROTOCOL, ToAgent, parse, send};
 
 /// Time limit for the agent's first message.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(30);
@@ -102,7 +102,7 @@ impl<'a> AgentSession<'a> {
     pub(crate) fn send(&mut self, message: &ToAgent) -> Result<(), ConnectionError> {
         self.last_sent = Instant::now();
         let last_sent: io::Result<()> = send(&mut *self.wire.input, message);
-        last_sent.map_err(|_| self.lost())
+        last_sent.map_err(|_| self.lost_error())
     }
 
     /// Sends the agent a keep-alive message, where this thread waits for something else.
@@ -146,7 +146,7 @@ impl<'a> AgentSession<'a> {
             if until_interrupt && self.interrupt.load(Relaxed) {
                 return Ok(Incoming::Interrupt);
             }
-            if self.last_sent.elapsed() >= BEAT {
+            if self.last_sent.elapsed() >= HEARTBEAT_INTERVAL {
                 self.send(&ToAgent::Alive)?;
             }
             match self.wire.lines.recv_timeout(POLL.min(limit)) {
@@ -157,11 +157,11 @@ impl<'a> AgentSession<'a> {
                         Some(message) => return Ok(Incoming::Message(message)),
                     }
                 }
-                Err(RecvTimeoutError::Disconnected) => return Err(self.lost()),
+                Err(RecvTimeoutError::Disconnected) => return Err(self.lost_error()),
                 Err(RecvTimeoutError::Timeout) => {}
             }
             if self.last_received.elapsed() > SILENCE {
-                return Err(silent(self.host));
+                return Err(silent_error(self.host));
             }
             if Instant::now() >= until {
                 return Ok(Incoming::Timeout);
@@ -172,7 +172,7 @@ impl<'a> AgentSession<'a> {
     /// Parses a line as a message; `None` for the last line of the script that started the agent.
     fn parse(&mut self, line: &str) -> Result<Option<FromAgent>, ConnectionError> {
         if line.starts_with("disksmith-fleet ended") {
-            let lost = self.lost();
+            let lost = self.lost_error();
             // Before its first word it has done nothing, and is not waited for.
             return Err(if self.hello.disksmith.is_empty() {
                 ConnectionError::Unfit(format!("no agent came to run: {lost}"))
@@ -194,13 +194,13 @@ impl<'a> AgentSession<'a> {
     }
 
     /// The error that the connection is lost.
-    fn lost(&mut self) -> ConnectionError {
-        self.wire.lost(self.host)
+    fn lost_error(&mut self) -> ConnectionError {
+        self.wire.lost_error(self.host)
     }
 }
 
 /// The error that a host is silent for too long.
-pub(crate) fn silent(host: &Host) -> ConnectionError {
+pub(crate) fn silent_error(host: &Host) -> ConnectionError {
     ConnectionError::Lost(format!(
         "{} has sent nothing for {} s.",
         host.name,

@@ -14,18 +14,18 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use crate::connection::transport::{COUNTED, ConnectionError, Transport, Wire, WireEnd};
+use crate::connection::transport::{COUNTERS_END_LINE, ConnectionError, Transport, Wire, WireEnd};
 use crate::hosts::Host;
 use crate::protocol;
 use crate::protocol::{
-    AgentHello, BEAT, EndedBy, EndedVerb, FromAgent, PROTOCOL, SILENCE, SMALL_STACK, ToAgent,
-    VerbRequest,
+    AgentHello, EndedBy, EndedVerb, FromAgent, HEARTBEAT_INTERVAL, PROTOCOL, SILENCE, SMALL_STACK,
+    ToAgent, VerbRequest,
 };
 
-pub(crate) use racing::LATE_AFTER;
+pub(crate) use racing::LATE_HOST_TIMEOUT;
 
 /// The run of the fleet of which hosts have kept answers.
-pub(crate) const EARLIER: &str = "20200101-000000-aaaa";
+pub(crate) const EARLIER_RUN: &str = "20200101-000000-aaaa";
 
 /// Transport to hosts that are threads. The name of a host decides how it behaves: `dead…` is not reached, `mute…` is
 /// lost as soon as it must do something, `busy…` is measured by another, and `left…` has kept an answer. [`racing`]
@@ -125,7 +125,7 @@ impl Drop for Input {
 struct SilentEnd;
 
 impl WireEnd for SilentEnd {
-    fn why(&mut self) -> String {
+    fn end_reason(&mut self) -> String {
         String::new()
     }
 }
@@ -145,9 +145,9 @@ fn ended(name: String, order: VerbRequest, answer: Value) -> FromAgent {
 }
 
 /// An answer of an earlier run of the fleet, which is as large as that of a bench.
-fn kept(name: String, host: &str) -> FromAgent {
+fn earlier_answer(name: String, host: &str) -> FromAgent {
     let order = VerbRequest {
-        fleet: EARLIER.to_owned(),
+        fleet: EARLIER_RUN.to_owned(),
         host: host.to_owned(),
         args: vec!["devices".to_owned()],
         program: false,
@@ -163,7 +163,7 @@ fn serve(mut wire: UnixStream, name: &str, nth: usize) {
     let is_mute = name.starts_with("mute");
     let left = name
         .starts_with("left")
-        .then(|| format!("{EARLIER}.{name}.1"));
+        .then(|| format!("{EARLIER_RUN}.{name}.1"));
     let lines = protocol::lines(BufReader::new(wire.try_clone().unwrap())).unwrap();
     let hello = AgentHello {
         protocol: PROTOCOL,
@@ -179,7 +179,7 @@ fn serve(mut wire: UnixStream, name: &str, nth: usize) {
     let mut last = Instant::now();
     let mut received = Instant::now();
     loop {
-        let pause = BEAT.saturating_sub(last.elapsed());
+        let pause = HEARTBEAT_INTERVAL.saturating_sub(last.elapsed());
         let is_open = match lines.recv_timeout(pause) {
             Ok(line) => match receive(&line, &mut received) {
                 ToAgent::End => return cut(),
@@ -195,7 +195,7 @@ fn serve(mut wire: UnixStream, name: &str, nth: usize) {
                     racing::ScriptedReply::IsLost => return cut(),
                 },
                 ToAgent::Stop { .. } => send(racing::stopped(name)),
-                ToAgent::Collect(answer) => send(kept(answer, name)),
+                ToAgent::Collect(answer) => send(earlier_answer(answer, name)),
                 ToAgent::Run(order) => {
                     let devices = vec!["x".repeat(60); 50];
                     let answer = json!({ "command": "devices", "devices": devices });
@@ -238,7 +238,7 @@ fn count(mut wire: UnixStream, name: &str) {
         };
         let text = format!(
             "/proc/uptime:{seconds:.2} 1.00\n/proc/loadavg:1.00 2.00 3.00 1/2 3\n\
-             /proc/net/dev:eth0: {count} 0 0 0 0 0 0 0 {count} 0 0 0 0 0 0 0\n{}{COUNTED}\n",
+             /proc/net/dev:eth0: {count} 0 0 0 0 0 0 0 {count} 0 0 0 0 0 0 0\n{}{COUNTERS_END_LINE}\n",
             (0..4).map(disk).collect::<String>()
         );
         if wire.write_all(text.as_bytes()).is_err() {

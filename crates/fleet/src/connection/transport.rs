@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crate::hosts::Host;
 
 /// The line behind the counters of a host.
-pub(crate) const COUNTED: &str = "disksmith-fleet counted";
+pub(crate) const COUNTERS_END_LINE: &str = "disksmith-fleet counted";
 /// Time limit for closing a connection in order.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
 
@@ -21,7 +21,7 @@ pub(crate) trait Transport: Sync {
     /// [`ConnectionError`], where no agent came to run.
     fn open(&self, host: &Host, interrupt: &AtomicBool) -> Result<Wire, ConnectionError>;
 
-    /// Gives a wire on which the host answers each line with its kernel's counters and [`COUNTED`].
+    /// Gives a wire on which the host answers each line with its kernel's counters and [`COUNTERS_END_LINE`].
     ///
     /// # Errors
     /// [`ConnectionError`], where the host was not reached, or runs no Linux.
@@ -51,8 +51,8 @@ impl Wire {
     }
 
     /// The error that the connection to a host is lost, with the reason as far as it is known.
-    pub(crate) fn lost(&mut self, host: &Host) -> ConnectionError {
-        let why = self.end.why();
+    pub(crate) fn lost_error(&mut self, host: &Host) -> ConnectionError {
+        let why = self.end.end_reason();
         let why = why.lines().next_back().unwrap_or_default();
         let why = why.trim().trim_end_matches('.');
         ConnectionError::Lost(match why {
@@ -65,7 +65,7 @@ impl Wire {
 /// Source of the reason for which the connection of a [`Wire`] ended.
 pub(crate) trait WireEnd: Send {
     /// Reason why the connection ended; empty where none is known.
-    fn why(&mut self) -> String;
+    fn end_reason(&mut self) -> String;
 }
 
 /// Reason why `fleet` cannot work on a host.

@@ -64,7 +64,7 @@ pub(crate) fn inspect_disks(args: &InspectArgs, context: &mut Context) -> Outcom
     };
     verb.name_disks(&context.root)?;
     let named = verb.overwrites().to_vec();
-    verb.rehearse(context)?;
+    verb.dry_run(context)?;
     let devices = Devices::read(&context.root).refused()?;
     let disks = named
         .iter()

@@ -9,7 +9,7 @@ use ui::format;
 use ui::table::{Column, layout, wrap};
 
 /// Cell for a disk on which no known signature was found.
-const NOTHING: &str = "nothing known";
+const NO_SIGNATURE_CELL: &str = "nothing known";
 
 /// A disk of the plan.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -82,7 +82,7 @@ pub(crate) fn table(disks: &[DestroyTarget], what: &str, columns: usize) -> Stri
     let size = |size: Option<u64>| size.map_or_else(String::new, |size| Bytes(size).to_string());
     let content = |content: &Option<Vec<String>>| match content.as_deref() {
         None => String::new(),
-        Some([]) => NOTHING.to_owned(),
+        Some([]) => NO_SIGNATURE_CELL.to_owned(),
         Some(labels) => labels.join(", "),
     };
     let row = |disk: &DestroyTarget| {
@@ -141,7 +141,7 @@ mod tests {
             "1 GiB",
             "ext4",
             "vol-1",
-            NOTHING,
+            NO_SIGNATURE_CELL,
             "2 disks of 2 hosts",
         ] {
             assert!(shown.contains(part), "{part}: {shown}");

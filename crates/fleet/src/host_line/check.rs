@@ -62,20 +62,20 @@ pub(crate) fn inspection(words: &[String]) -> Option<Vec<String>> {
     })
 }
 
-/// The words of a `zero` with these arguments, or of its rehearsal.
+/// The words of a `zero` with these arguments, or of its dry run.
 ///
 /// # Errors
-/// Refused, where they make no sense, or would be a rehearsal instead of the work or the other way
+/// Refused, where they make no sense, or would be a dry run instead of the work or the other way
 /// round.
-pub(crate) fn zero(arguments: &[String], is_rehearsal: bool) -> Result<Vec<String>, Failure> {
+pub(crate) fn zero(arguments: &[String], is_dry_run: bool) -> Result<Vec<String>, Failure> {
     let mut words = vec![ZERO.to_owned()];
     words.extend_from_slice(arguments);
-    if is_rehearsal {
+    if is_dry_run {
         words = with(&words, &[DRY_RUN.to_owned()]);
     }
     let words = checked(&words, true)?;
     match parse(&words) {
-        Ok(LineVerb::Host(HostVerb::Zero(args))) if args.dry_run == is_rehearsal => Ok(words),
+        Ok(LineVerb::Host(HostVerb::Zero(args))) if args.dry_run == is_dry_run => Ok(words),
         _ => Err(Failure::refused(
             "arguments behind '--' are passed to 'disksmith zero'; --dry-run belongs before it",
         )),
@@ -129,14 +129,11 @@ mod tests {
     }
 
     #[test]
-    fn a_rehearsal_writes_nothing_whatever_stands_behind() {
+    fn a_dry_run_writes_nothing_whatever_stands_behind() {
         let words = |line: &str| -> Vec<String> { line.split(' ').map(str::to_owned).collect() };
         let line = "--destroy /dev/a -- /dev/a";
-        let rehearsal = zero(&words(line), true).unwrap().join(" ");
-        assert_eq!(
-            rehearsal,
-            "zero --destroy /dev/a --dry-run --json -- /dev/a"
-        );
+        let dry_run = zero(&words(line), true).unwrap().join(" ");
+        assert_eq!(dry_run, "zero --destroy /dev/a --dry-run --json -- /dev/a");
         let work = zero(&words(line), false).unwrap().join(" ");
         assert_eq!(work, "zero --destroy /dev/a --json -- /dev/a");
         for bad in ["--dry-run /dev/a", "--destroy /dev/a"] {

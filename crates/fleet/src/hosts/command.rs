@@ -12,7 +12,7 @@ pub(crate) const LIMIT: Duration = Duration::from_secs(120);
 /// # Errors
 /// A sentence, where it is missing, fails or takes too long.
 pub(crate) fn run(program: &Exec) -> Result<Vec<u8>, String> {
-    let output = program.clone().mortal().run();
+    let output = program.clone().die_with_parent().run();
     output
         .map(|output| output.stdout)
         .map_err(|why| why.to_string())

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use crate::hosts::host::{Host, HostList, duplicates, no_address, shortened};
 
 /// Maximum number of pages of an answer: a command that always returns another must end.
-const MOST_PAGES: usize = 1000;
+const MAX_PAGES: usize = 1000;
 
 /// Kind of address by which an instance is reached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -115,7 +115,7 @@ pub(super) fn ask(
     let mut found = HostList::default();
     let mut problems = Vec::new();
     let mut token = None;
-    for _ in 0..MOST_PAGES {
+    for _ in 0..MAX_PAGES {
         let bytes = run(&program(filters, token.as_deref())).map_err(|why| vec![why])?;
         let page = page(&bytes).map_err(|why| vec![why])?;
         let instances = page.reservations.into_iter().flatten();
@@ -133,7 +133,7 @@ pub(super) fn ask(
     }
     problems.extend(duplicates(&found.hosts, |_| "EC2".to_owned()));
     if found.hosts.is_empty() && problems.is_empty() {
-        problems.push(nothing_runs(filters, &found.left_out));
+        problems.push(no_instance_error(filters, &found.left_out));
     }
     if problems.is_empty() {
         Ok(found)
@@ -147,7 +147,7 @@ pub(crate) fn is_keep(name: &str) -> bool {
     name.eq_ignore_ascii_case("keep")
 }
 
-fn nothing_runs(filters: &[String], left_out: &[String]) -> String {
+fn no_instance_error(filters: &[String], left_out: &[String]) -> String {
     let filters = filters.join(" ");
     match left_out {
         [] => format!(
@@ -260,7 +260,7 @@ mod tests {
 
     const FILTER: &str = "Name=tag:role,Values=burnin";
 
-    fn asked(pages: &[Vec<u8>]) -> (Result<HostList, Vec<String>>, Vec<String>) {
+    fn list_pages(pages: &[Vec<u8>]) -> (Result<HostList, Vec<String>>, Vec<String>) {
         let mut lines = Vec::new();
         let mut pages = pages.iter();
         let found = ask(&[FILTER.to_owned()], AddressKind::Private, &mut |page| {
@@ -283,7 +283,7 @@ mod tests {
             ],
             r#", "NextToken": null"#,
         );
-        let (found, lines) = asked(&[first, second]);
+        let (found, lines) = list_pages(&[first, second]);
         let found = found.unwrap();
         assert_eq!(found.hosts.len(), 2);
         let host = &found.hosts[0];
@@ -304,20 +304,20 @@ mod tests {
 
     #[test]
     fn errors_are_reported() {
-        let none = asked(&[answer(&[], "")]).0.unwrap_err();
+        let none = list_pages(&[answer(&[], "")]).0.unwrap_err();
         assert!(none[0].starts_with("No instance matches"), "{none:?}");
-        let empty = asked(&[Vec::new()]).0.unwrap_err();
+        let empty = list_pages(&[Vec::new()]).0.unwrap_err();
         assert!(empty[0].starts_with("No instance matches"), "{empty:?}");
-        let stopped = asked(&[answer(&[instance("i-1", "stopped", "x")], "")]).0;
+        let stopped = list_pages(&[answer(&[instance("i-1", "stopped", "x")], "")]).0;
         assert!(stopped.unwrap_err()[0].contains("i-1 is stopped"));
-        let bad = asked(&[b"<html>".to_vec()]).0.unwrap_err();
+        let bad = list_pages(&[b"<html>".to_vec()]).0.unwrap_err();
         assert!(bad[0].contains("not the JSON"), "{bad:?}");
         let twice = [
             instance("i-1", "running", "a"),
             instance("i-1", "running", "b"),
         ];
-        assert!(asked(&[answer(&twice, "")]).0.unwrap_err()[0].contains("same host"));
-        let lost = asked(&[answer(&[instance("i-1", "running", "")], "")]).0;
+        assert!(list_pages(&[answer(&twice, "")]).0.unwrap_err()[0].contains("same host"));
+        let lost = list_pages(&[answer(&[instance("i-1", "running", "")], "")]).0;
         assert!(lost.unwrap_err()[0].contains("no private address"));
         let errors = ask(
             &["role=burnin".to_owned()],
@@ -339,13 +339,13 @@ mod tests {
             asked += 1;
             Ok(page.clone())
         });
-        assert!(found.is_err() && asked == MOST_PAGES);
+        assert!(found.is_err() && asked == MAX_PAGES);
     }
 
     proptest! {
         #[test]
         fn any_bytes_are_answered(bytes: Vec<u8>) {
-            let _ = asked(&[bytes]);
+            let _ = list_pages(&[bytes]);
         }
 
         #[test]

@@ -11,7 +11,7 @@ use super::command::LIMIT;
 /// A sentence, where `nodeset` is missing, fails or knows no host of the group.
 pub(super) fn hosts(group: &str) -> Result<Vec<String>, String> {
     let program = Exec::new("nodeset").args(["--expand", group]).limit(LIMIT);
-    let output = match program.mortal().run() {
+    let output = match program.die_with_parent().run() {
         Ok(output) => output,
         Err(Error::Missing(_)) => {
             return Err(format!(

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 /// Maximum number of problems that are listed; more are counted.
-const MOST_LISTED: usize = 20;
+const MAX_LISTED_PROBLEMS: usize = 20;
 
 /// A host, as its source has it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -107,9 +107,9 @@ pub(super) fn port(word: &str) -> Option<u16> {
 
 /// The problems, shortened where there are very many.
 pub(super) fn shortened(mut problems: Vec<String>) -> Vec<String> {
-    let more = problems.len().saturating_sub(MOST_LISTED);
+    let more = problems.len().saturating_sub(MAX_LISTED_PROBLEMS);
     if more > 0 {
-        problems.truncate(MOST_LISTED);
+        problems.truncate(MAX_LISTED_PROBLEMS);
         problems.push(format!("{more} more of the kind."));
     }
     problems
@@ -206,7 +206,7 @@ mod tests {
     #[test]
     fn many_problems_are_shortened() {
         let problems = shortened((0..50).map(|at| at.to_string()).collect());
-        assert_eq!(problems.len(), MOST_LISTED + 1);
+        assert_eq!(problems.len(), MAX_LISTED_PROBLEMS + 1);
         assert_eq!(problems.last().unwrap(), "30 more of the kind.");
     }
 }

@@ -47,7 +47,7 @@ pub(super) fn parse(file: &str, json: &[u8]) -> Result<HostList, Vec<String>> {
     let mut problems = Vec::new();
     for name in names(&groups) {
         let own = variables.and_then(|all| all.get(&name)?.as_object());
-        if let Some(way) = own.and_then(other_way) {
+        if let Some(way) = own.and_then(non_ssh_connection) {
             left_out.push(format!(
                 "{name} is not reached by ssh but by '{way}' (ansible_connection), and was left out."
             ));
@@ -69,7 +69,7 @@ pub(super) fn parse(file: &str, json: &[u8]) -> Result<HostList, Vec<String>> {
 }
 
 /// Ansible's connection to a host, where that is not ssh: what is done there is not meant for it.
-fn other_way(variables: &Map<String, Value>) -> Option<String> {
+fn non_ssh_connection(variables: &Map<String, Value>) -> Option<String> {
     let way = word(variables.get("ansible_connection")?)?;
     let plain = way.strip_prefix("ansible.builtin.").unwrap_or(&way);
     (!["ssh", "smart", "paramiko", "paramiko_ssh"].contains(&plain)).then_some(way)

@@ -30,7 +30,7 @@ use crate::hosts::node_set::evaluate;
 ///
 /// # Errors
 /// A sentence, where neither is there or both are.
-pub(super) fn place(name: &Path, home: Option<&Path>) -> Result<PathBuf, String> {
+pub(super) fn list_path(name: &Path, home: Option<&Path>) -> Result<PathBuf, String> {
     let bare =
         name.components().count() == 1 && !name.as_os_str().as_encoded_bytes().contains(&b'/');
     let (true, Some(home)) = (bare, home) else {
@@ -263,7 +263,7 @@ mod tests {
     #[test]
     fn a_bare_name_is_a_list_of_dsh_unless_a_file_has_it() {
         let home = tempfile::tempdir().unwrap();
-        let path = |text: &str| place(Path::new(text), Some(home.path()));
+        let path = |text: &str| list_path(Path::new(text), Some(home.path()));
         assert_eq!(path("./x").unwrap(), Path::new("./x"));
         assert_eq!(path("/a/b").unwrap(), Path::new("/a/b"));
         let reported = path("no-such-list").unwrap_err();
@@ -275,7 +275,10 @@ mod tests {
         let own = home.path().join(".dsh/machines.mine");
         std::fs::write(&own, "a\n").unwrap();
         assert_eq!(path("mine").unwrap(), own);
-        assert_eq!(place(Path::new("mine"), None).unwrap(), Path::new("mine"));
+        assert_eq!(
+            list_path(Path::new("mine"), None).unwrap(),
+            Path::new("mine")
+        );
     }
 
     proptest! {

@@ -49,7 +49,7 @@ impl Source {
         let alone = |why: String| vec![why];
         let found = match self {
             Source::List(name) => {
-                let file = list::place(name, home).map_err(alone)?;
+                let file = list::list_path(name, home).map_err(alone)?;
                 let bytes = read(&file).map_err(alone)?;
                 let hosts = list::parse(&file.display().to_string(), &bytes)?;
                 Ok(HostList {

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Maximum number of hosts of a set; more are taken for a slip of the pen.
-const MOST: usize = 100_000;
+const MAX_HOSTS: usize = 100_000;
 
 /// The hosts of an expression: node sets with a comma (and), `!` (but not), `&` (in both) or `^` (in one alone)
 /// between them, from left to right.
@@ -33,7 +33,7 @@ pub(crate) fn evaluate(expression: &str) -> Result<Vec<String>, String> {
                 next += 1;
             }
         }
-        if places.len() > MOST {
+        if places.len() > MAX_HOSTS {
             return Err(too_many(expression));
         }
     }
@@ -86,7 +86,7 @@ pub(crate) fn expand(set: &str) -> Result<Vec<String>, String> {
             return Err(format!("'{set}' has a '[' without a ']'"));
         };
         let numbers = numbers(list).map_err(|why| format!("'{set}': {why}"))?;
-        if hosts.len().saturating_mul(numbers.len()) > MOST {
+        if hosts.len().saturating_mul(numbers.len()) > MAX_HOSTS {
             return Err(too_many(set));
         }
         hosts = hosts
@@ -109,7 +109,7 @@ pub(crate) fn expand(set: &str) -> Result<Vec<String>, String> {
 }
 
 fn too_many(set: &str) -> String {
-    format!("'{set}' names more than {MOST} hosts")
+    format!("'{set}' names more than {MAX_HOSTS} hosts")
 }
 
 /// The numbers of a list such as `1-3,08-10/2`, with their leading zeros, each once.
@@ -130,8 +130,8 @@ fn numbers(list: &str) -> Result<Vec<String>, String> {
         if from > to || step == 0 {
             return Err(wrong());
         }
-        if (to - from) / step >= MOST {
-            return Err(format!("'{range}' has more than {MOST} numbers"));
+        if (to - from) / step >= MAX_HOSTS {
+            return Err(format!("'{range}' has more than {MAX_HOSTS} numbers"));
         }
         let is_padded = |text: &str| text.len() > 1 && text.starts_with('0');
         let width = if is_padded(first) { first.len() } else { 0 };

@@ -21,7 +21,7 @@ impl FromStr for HostPattern {
 
 impl HostPattern {
     /// True where it matches any part of the host's name, address or id.
-    fn takes(&self, host: &Host) -> bool {
+    fn matches_host(&self, host: &Host) -> bool {
         let id = host.id.as_deref();
         self.0.is_match(&host.name)
             || self.0.is_match(&host.address)
@@ -45,8 +45,9 @@ impl Selection {
     /// A sentence where none is left.
     pub(crate) fn of(&self, hosts: Vec<Host>) -> Result<Vec<Host>, String> {
         let before = hosts.len();
-        let any =
-            |patterns: &[HostPattern], host: &Host| patterns.iter().any(|one| one.takes(host));
+        let any = |patterns: &[HostPattern], host: &Host| {
+            patterns.iter().any(|one| one.matches_host(host))
+        };
         let wanted = |host: &Host| {
             (self.include.is_empty() || any(&self.include, host)) && !any(&self.exclude, host)
         };
@@ -109,7 +110,7 @@ mod tests {
         #[test]
         fn any_pattern_is_answered(text in ".{0,30}") {
             if let Ok(pattern) = text.parse::<HostPattern>() {
-                let _ = pattern.takes(&hosts()[0]);
+                let _ = pattern.matches_host(&hosts()[0]);
             }
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! The number comes from how many of the past were good ([`study::supply`]). The chance that was requested is
 //! that of all groups together: what may go wrong is shared among them (Bonferroni). The cost comes from
-//! rehearsals of the race ([`study::burnin::rehearse`]) among hosts drawn from those of the past, with the
+//! simulations of the race ([`study::burnin::simulate`]) among hosts drawn from those of the past, with the
 //! noise of its plain conditions. A host is paid for until the race is over: those that dropped out may be
 //! called back.
 
@@ -13,23 +13,23 @@ use std::collections::BTreeMap;
 
 use domain::bought::BoughtVolumes;
 use study::burnin::Rule;
-use study::burnin::rehearse::{RaceNoise, RehearsedRace, Rng, TrueDisk, TrueHost, rehearse};
+use study::burnin::simulate::{RaceNoise, Rng, SimulatedRace, TrueDisk, TrueHost, simulate};
 use study::supply;
 
 use crate::hosts::GroupBy;
 use past::{PastHost, PastHosts};
 
-/// Number of simulated races; of very many hosts only [`FEWER`].
-const REHEARSALS: usize = 21;
-const FEWER: usize = 3;
-/// Number of hosts from which on only [`FEWER`] races are simulated.
-const MANY: usize = 2_000;
+/// Number of simulated races; of very many hosts only [`RACES_OF_MANY_HOSTS`].
+const SIMULATED_RACES: usize = 21;
+const RACES_OF_MANY_HOSTS: usize = 3;
+/// Number of hosts from which on only [`RACES_OF_MANY_HOSTS`] races are simulated.
+const MANY_HOSTS: usize = 2_000;
 /// Maximum number of hosts for which races are simulated.
-const MOST: usize = 50_000;
+const MAX_HOSTS: usize = 50_000;
 
 /// Level of a host without a figure in a simulated race, as the logarithm of a share: so low that the host drops out
 /// at once.
-const DEAD: f64 = -4.0;
+const NO_FIGURE_LEVEL: f64 = -4.0;
 
 /// Name of the group where all hosts are one.
 const ALL: &str = "all";
@@ -139,7 +139,7 @@ impl RacePlan {
             .map(|hosts| hosts.iter().map(|one| &one.0).collect())
             .collect();
         let mut plan = RacePlan { groups, cost: None };
-        plan.cost = plan.rehearsed(&pools, goals);
+        plan.cost = plan.simulated_cost(&pools, goals);
         Ok(plan)
     }
 
@@ -149,18 +149,22 @@ impl RacePlan {
     }
 
     /// Simulates the race among as many hosts as are to be started.
-    fn rehearsed(&self, pools: &[Vec<&PastHost>], goals: &PlanGoals<'_>) -> Option<RaceCost> {
-        let total = self.total().filter(|total| *total <= MOST)?;
+    fn simulated_cost(&self, pools: &[Vec<&PastHost>], goals: &PlanGoals<'_>) -> Option<RaceCost> {
+        let total = self.total().filter(|total| *total <= MAX_HOSTS)?;
         pools
             .iter()
             .flatten()
             .find(|host| host.figure.is_some_and(|figure| figure > 0.0))?;
-        let trials = if total > MANY { FEWER } else { REHEARSALS };
+        let trials = if total > MANY_HOSTS {
+            RACES_OF_MANY_HOSTS
+        } else {
+            SIMULATED_RACES
+        };
         let mut rng = Rng::new(1);
-        let mut races: Vec<RehearsedRace> = (0..trials)
+        let mut races: Vec<SimulatedRace> = (0..trials)
             .map(|_| {
                 let hosts = self.drawn(pools, &mut rng);
-                rehearse(
+                simulate(
                     &RaceNoise::plain(),
                     &hosts,
                     Rule::keeping(goals.want),
@@ -193,7 +197,7 @@ impl RacePlan {
                 hosts.push(TrueHost {
                     zone,
                     disks: vec![TrueDisk {
-                        level: sound.map_or(DEAD, f64::ln),
+                        level: sound.map_or(NO_FIGURE_LEVEL, f64::ln),
                         slow_share: 0.0,
                         slow_depth: 0.0,
                     }],

@@ -19,17 +19,17 @@ use rounds::{Round, RoundMessage};
 /// The version of these messages.
 pub(crate) const PROTOCOL: u32 = 1;
 /// Interval at which each side reports that it is there.
-pub(crate) const BEAT: Duration = Duration::from_secs(1);
+pub(crate) const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(1);
 /// Time without a message after which the agent takes the connection for lost. With the time that its work is given
 /// to end, this is less than 10 s after the last message.
 pub(crate) const SILENCE: Duration = Duration::from_secs(6);
-/// Longest line that is taken for a message, in bytes. The longest message is an answer, of [`MOST_SAID`] on either
-/// stream, with the runs that belong to it.
-const LONGEST_LINE: u64 = 128 << 20;
+/// Longest line that is taken for a message, in bytes. The longest message is an answer, of [`MAX_STREAM_BYTES`] on
+/// either stream, with the runs that belong to it.
+const MAX_LINE_BYTES: u64 = 128 << 20;
 /// Maximum number of lines that are read ahead: a host that sends very much must not fill the memory.
-const MOST_WAITING: usize = 16;
+const MAX_PENDING_MESSAGES: usize = 16;
 /// Bytes of a command's output that are kept.
-pub(crate) const MOST_SAID: usize = 8 << 20;
+pub(crate) const MAX_STREAM_BYTES: usize = 8 << 20;
 /// The stack of a thread that only hands lines on, in bytes: there are several for each host.
 pub(crate) const SMALL_STACK: usize = 128 << 10;
 
@@ -204,7 +204,7 @@ pub(crate) fn parse<M: DeserializeOwned>(line: &str) -> Result<M, String> {
 /// # Errors
 /// When there is no thread to be had.
 pub(crate) fn lines(mut from: impl BufRead + Send + 'static) -> io::Result<Receiver<String>> {
-    let (sender, lines) = sync_channel(MOST_WAITING);
+    let (sender, lines) = sync_channel(MAX_PENDING_MESSAGES);
     let read = move || {
         while let Some(line) = next_line(&mut from) {
             if sender.send(line).is_err() {
@@ -223,7 +223,7 @@ pub(crate) fn lines(mut from: impl BufRead + Send + 'static) -> io::Result<Recei
 fn next_line(from: &mut impl BufRead) -> Option<String> {
     let mut line = Vec::new();
     from.by_ref()
-        .take(LONGEST_LINE)
+        .take(MAX_LINE_BYTES)
         .read_until(b'\n', &mut line)
         .ok()?;
     // Half a line is none: the connection was lost in the middle of it.

@@ -5,7 +5,7 @@ mod doubts;
 use study::burnin::{End, HostEstimate, HostStatus};
 
 use crate::hosts::TieBreak;
-use crate::race::running_race::{OutReason, RaceGroup, ReplayedRace, RunningRace};
+use crate::race::running_race::{EliminationReason, RaceGroup, ReplayedRace, RunningRace};
 use crate::race::setup;
 use crate::store::race::RaceRecord;
 use crate::store::{FleetRun, HostOutcome};
@@ -250,13 +250,13 @@ fn raced_host(
     let (decided, reason, is_bad) = match course.out_reason(place) {
         Some(out_reason) => {
             let (decided, is_bad) = match out_reason {
-                OutReason::HostFloor(_) => (Decision::HostFloor, true),
-                OutReason::Broken(_) => (Decision::Failed, true),
-                OutReason::Absent(_) => (Decision::Failed, false),
+                EliminationReason::HostFloor(_) => (Decision::HostFloor, true),
+                EliminationReason::Broken(_) => (Decision::Failed, true),
+                EliminationReason::Absent(_) => (Decision::Failed, false),
             };
             (
                 decided,
-                out_reason.why().trim_end_matches('.').to_owned(),
+                out_reason.reason().trim_end_matches('.').to_owned(),
                 is_bad,
             )
         }
@@ -287,10 +287,10 @@ fn raced_host(
         doubts.extend(gone.clone());
     }
     if course.missed_once(place) {
-        doubts.push(doubts::ONCE.to_owned());
+        doubts.push(doubts::MISSED_ONCE.to_owned());
     }
     // An error that a disk answers is its own.
-    let is_broken = matches!(course.out_reason(place), Some(OutReason::Broken(_)));
+    let is_broken = matches!(course.out_reason(place), Some(EliminationReason::Broken(_)));
     RankedHost {
         place,
         decided,

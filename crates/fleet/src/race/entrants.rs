@@ -16,7 +16,7 @@ const POLL: Duration = Duration::from_millis(50);
 /// Time before the first notice of hosts that are waited for; it doubles each time.
 const FIRST_NOTICE: Duration = Duration::from_secs(30);
 /// Maximum number of hosts that are named; more are counted.
-const MOST_NAMED: usize = 5;
+const MAX_NAMED_HOSTS: usize = 5;
 
 /// A host, as the race sees it.
 pub(super) struct Entrant<'a> {
@@ -138,7 +138,7 @@ impl<'a> Entrants<'a> {
                 .filter(|entrant| entrant.state == State::Coming)
         };
         let named: Vec<&str> = coming()
-            .take(MOST_NAMED)
+            .take(MAX_NAMED_HOSTS)
             .map(|entrant| entrant.host_run.host.as_str())
             .collect();
         let more = match coming().count().saturating_sub(named.len()) {

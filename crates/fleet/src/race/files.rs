@@ -13,8 +13,8 @@ use ui::exit::{ExitClass as _, Failure};
 use ui::output::{HOST_LIST_MARK, OutputFile, OutputFormat};
 
 /// The files' names.
-const KEEP: &str = "keep.txt";
-const CULL: &str = "cull.txt";
+const KEEP_FILE: &str = "keep.txt";
+const CULL_FILE: &str = "cull.txt";
 /// The files `keep.txt` and `cull.txt`, checked before the race.
 pub(crate) struct ListFiles {
     keep: OutputFile,
@@ -30,15 +30,15 @@ impl ListFiles {
     pub(crate) fn at(folder: &Path, force: bool) -> Result<ListFiles, Failure> {
         if !folder.is_dir() {
             return Err(Failure::refused(format!(
-                "{} is not a folder, so {KEEP} and {CULL} cannot be written there (--out)",
+                "{} is not a folder, so {KEEP_FILE} and {CULL_FILE} cannot be written there (--out)",
                 folder.display()
             )));
         }
         let list =
             |name: &str| OutputFile::check(&folder.join(name), OutputFormat::HostList, force);
         Ok(ListFiles {
-            keep: list(KEEP)?,
-            cull: list(CULL)?,
+            keep: list(KEEP_FILE)?,
+            cull: list(CULL_FILE)?,
         })
     }
 
@@ -83,8 +83,9 @@ impl ListFiles {
         let keep = self.keep.prepare(kept.as_bytes()).midway()?;
         let cull = self.cull.prepare(culled.as_bytes()).midway()?;
         keep.put().midway()?;
-        let half =
-            || format!("only {KEEP} is of this race, and {CULL} is none or an earlier one's");
+        let half = || {
+            format!("only {KEEP_FILE} is of this race, and {CULL_FILE} is none or an earlier one's")
+        };
         cull.put().with_context(half).midway()
     }
 }
@@ -234,13 +235,13 @@ mod tests {
         assert_eq!(fs::read_dir(place.path()).unwrap().count(), 2);
         // A race that was half as lucky says which list is whose.
         let lists = ListFiles::at(place.path(), false).unwrap();
-        fs::remove_file(place.path().join(CULL)).unwrap();
-        fs::create_dir(place.path().join(CULL)).unwrap();
+        fs::remove_file(place.path().join(CULL_FILE)).unwrap();
+        fs::create_dir(place.path().join(CULL_FILE)).unwrap();
         let failed = lists.write(&run(&hosts), &hosts, &concluded);
         let why = format!("{:#}", failed.unwrap_err().error());
         assert!(why.contains("only keep.txt is of this race"), "{why}");
-        fs::remove_dir(place.path().join(CULL)).unwrap();
-        fs::write(place.path().join(CULL), "db1\n").unwrap();
+        fs::remove_dir(place.path().join(CULL_FILE)).unwrap();
+        fs::write(place.path().join(CULL_FILE), "db1\n").unwrap();
         let refused = ListFiles::at(place.path(), false).err().unwrap();
         let why = format!("{:#}", refused.error());
         assert!(why.contains("is not a host list of disksmith"), "{why}");

@@ -78,10 +78,10 @@ pub(crate) use ranked_by::RankedBy;
 pub(crate) use conclude::{Decision, RaceConclusion, RankedHost, conclude};
 
 /// Default phase by which hosts are ranked: one that only reads.
-const READS: &str = "page-read";
+const DEFAULT_PHASE: &str = "page-read";
 /// Bounds of the time for which a late host is waited for after a round: as long as the round took, and
 /// within these.
-const LATE: [Duration; 2] = [Duration::from_secs(5), Duration::from_secs(30)];
+const LATE_HOST_TIMEOUTS: [Duration; 2] = [Duration::from_secs(5), Duration::from_secs(30)];
 
 /// Races hosts, or shows what would be raced.
 pub(super) fn race(args: &RaceArgs, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
@@ -116,7 +116,7 @@ pub(super) fn race(args: &RaceArgs, context: &mut Context, interrupt: &AtomicBoo
     }
     if asked.overwrites && !args.yes {
         // A refusal after all hosts have prepared would be late.
-        require_terminal(overwrite_plan::DONE)?;
+        require_terminal(overwrite_plan::PARTICIPLE)?;
     }
     if args.terminate {
         if !args.yes {
@@ -153,8 +153,9 @@ pub(super) fn race(args: &RaceArgs, context: &mut Context, interrupt: &AtomicBoo
         interrupt,
         batch: args.reach.batch as usize,
         ready: Duration::from_nanos(args.ready.0.0),
-        late: Duration::from_nanos(args.round.0.0).clamp(LATE[0], LATE[1]),
-        after_loss: RunnerContext::AFTER_LOSS,
+        late: Duration::from_nanos(args.round.0.0)
+            .clamp(LATE_HOST_TIMEOUTS[0], LATE_HOST_TIMEOUTS[1]),
+        after_loss: RunnerContext::RETRY_DELAY,
         watched: context.watched,
         agree: &|plan| plan.agree(args.yes, columns, interrupt),
     };
@@ -288,7 +289,7 @@ impl RoundsCommand {
             Some(_) => Some(Figure::of(bench::REPLAY, Metric::P99)),
             None => of_floors().find(|one| !one.metric.is_latency()).cloned(),
         });
-        let mut figures = vec![ranked.unwrap_or_else(|| Figure::of(READS, Metric::Iops))];
+        let mut figures = vec![ranked.unwrap_or_else(|| Figure::of(DEFAULT_PHASE, Metric::Iops))];
         for figure in of_floors() {
             if !figures.contains(figure) {
                 figures.push(figure.clone());

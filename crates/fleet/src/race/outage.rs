@@ -13,12 +13,12 @@ pub(super) struct Outage {
     timeout: Duration,
     /// The round in which each fell silent, by the host's place. A host that never comes back has its timeout once,
     /// however often all the others are silent later.
-    hosts: BTreeMap<usize, DarkRound>,
+    hosts: BTreeMap<usize, SilentRound>,
 }
 
 /// A round in which nothing came from any host.
 #[derive(Clone, Copy)]
-struct DarkRound {
+struct SilentRound {
     number: usize,
     ended: Instant,
 }
@@ -40,7 +40,7 @@ impl Outage {
         let is_dark = round.measured.is_empty() && round.late.is_empty();
         if is_dark {
             for one in &round.missed {
-                let dark = DarkRound { number, ended: now };
+                let dark = SilentRound { number, ended: now };
                 self.hosts.entry(one.host).or_insert(dark);
             }
         }

@@ -17,7 +17,7 @@ use ui::table::wrap;
 
 /// Participle for messages, as in `nothing was overwritten`. Test files of our own are laid out in folders by
 /// then.
-pub(super) const DONE: &str = "overwritten";
+pub(super) const PARTICIPLE: &str = "overwritten";
 
 /// Disks that a race overwrites, and the hosts without them.
 #[derive(Debug, Default, PartialEq)]
@@ -73,7 +73,7 @@ impl OverwritePlan {
         if yes {
             return Ok(());
         }
-        if confirm(&self.question(), DONE, interrupt)? {
+        if confirm(&self.question(), PARTICIPLE, interrupt)? {
             Ok(())
         } else {
             Err(Failure::refused("nothing was overwritten"))

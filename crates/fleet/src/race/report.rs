@@ -14,7 +14,7 @@ use crate::store::termination::{SparedHost, TerminationTarget};
 
 /// Factor by which an upper bound exceeds the figure where it is meaningless, as after two rounds that differ by
 /// much.
-const FAR: f64 = 1000.0;
+const MEANINGLESS_BOUND_FACTOR: f64 = 1000.0;
 
 /// Result of a race.
 #[derive(Debug, Serialize)]
@@ -292,7 +292,7 @@ impl RankedFigure {
     pub(crate) fn bounds(&self) -> String {
         match self.low.zip(self.high) {
             None => String::new(),
-            Some((low, high)) if high > FAR * self.value => {
+            Some((low, high)) if high > MEANINGLESS_BOUND_FACTOR * self.value => {
                 format!("{} or more", self.by.text(low))
             }
             Some((low, high)) => format!("{}–{}", self.by.text(low), self.by.text(high)),

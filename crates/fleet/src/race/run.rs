@@ -274,7 +274,7 @@ fn notice(
     for place in out {
         let why = course
             .out_reason(*place)
-            .map_or("", |out_reason| out_reason.why());
+            .map_or("", |out_reason| out_reason.reason());
         let why = why.trim_end_matches('.');
         ui::context::notice(&format!(
             "disksmith: round {}: {} is out: {why}.",

@@ -24,7 +24,7 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 /// Silence after which a host is not waited for at the end.
 const SILENCE_LIMIT: Duration = Duration::from_secs(4);
 /// Pause after a loss before the host is tried again: the agent has ended its work by then.
-const AFTER_LOSS: Duration = Duration::from_secs(12);
+const RETRY_DELAY: Duration = Duration::from_secs(12);
 
 /// State that all hosts share.
 pub(super) struct RunnerContext<'a> {
@@ -44,7 +44,7 @@ pub(super) struct RunnerContext<'a> {
 
 impl RunnerContext<'_> {
     /// Default pause after a loss before a host is tried again.
-    pub(super) const AFTER_LOSS: Duration = AFTER_LOSS;
+    pub(super) const RETRY_DELAY: Duration = RETRY_DELAY;
 }
 
 /// Message of a host's thread.
@@ -145,7 +145,7 @@ impl<'a> HostRunner<'a> {
                 return notice(HostEvent::Gone(Box::new(self.host_run), may_be_other));
             }
             notice(HostEvent::Away(trouble.to_string()));
-            if !self.rest() {
+            if !self.wait_before_retry() {
                 return;
             }
         }
@@ -157,7 +157,7 @@ impl<'a> HostRunner<'a> {
     }
 
     /// Waits until the host may be tried again; true while the race continues.
-    fn rest(&self) -> bool {
+    fn wait_before_retry(&self) -> bool {
         let until = Instant::now() + self.running.after_loss;
         loop {
             let left = until.saturating_duration_since(Instant::now());

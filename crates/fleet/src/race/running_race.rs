@@ -27,7 +27,7 @@ pub(crate) const SILENT_S: f64 = 30.0;
 
 /// Reason why a host is out of the race, other than better hosts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum OutReason {
+pub(crate) enum EliminationReason {
     /// The host missed a floor.
     HostFloor(String),
     /// A disk of the host gave nothing, or an error.
@@ -37,11 +37,13 @@ pub(crate) enum OutReason {
     Absent(String),
 }
 
-impl OutReason {
+impl EliminationReason {
     /// Reason, as a sentence.
-    pub(crate) fn why(&self) -> &str {
+    pub(crate) fn reason(&self) -> &str {
         match self {
-            OutReason::HostFloor(why) | OutReason::Broken(why) | OutReason::Absent(why) => why,
+            EliminationReason::HostFloor(why)
+            | EliminationReason::Broken(why)
+            | EliminationReason::Absent(why) => why,
         }
     }
 }
@@ -66,7 +68,7 @@ pub(crate) struct RunningRace<'a> {
     group_of: Vec<usize>,
     /// Floor watches of each host that takes part, one for each of its disks and each floor.
     watches: Vec<Vec<HostFloorWatch<'a>>>,
-    fates: BTreeMap<usize, OutReason>,
+    eliminations: BTreeMap<usize, EliminationReason>,
     /// Places of the hosts that missed their floor in one round alone.
     once: BTreeSet<usize>,
     absences: Absences,
@@ -98,7 +100,7 @@ impl<'a> RunningRace<'a> {
             groups,
             places,
             group_of,
-            fates: BTreeMap::new(),
+            eliminations: BTreeMap::new(),
             once: BTreeSet::new(),
             absences: Absences::new(setup.round_s, setup.silent_s),
         }
@@ -135,7 +137,7 @@ impl<'a> RunningRace<'a> {
             open,
             places: Vec::new(),
         };
-        let excused = self.excused(round);
+        let excused = self.exempt_hosts(round);
         let mut answered = BTreeSet::new();
         let number = self.rounds();
         for measurement in &round.measured {
@@ -175,20 +177,24 @@ impl<'a> RunningRace<'a> {
                 let rounds = self.absences.counts(measurement.host);
                 self.remove_absent(measurement.host, rounds, why, &mut out);
             } else if let Some((why, is_once)) = self.missed_floor(measurement) {
-                if is_once && !self.fates.contains_key(&measurement.host) {
+                if is_once && !self.eliminations.contains_key(&measurement.host) {
                     self.once.insert(measurement.host);
                 }
-                self.remove(measurement.host, OutReason::HostFloor(why), &mut out);
+                self.remove(
+                    measurement.host,
+                    EliminationReason::HostFloor(why),
+                    &mut out,
+                );
             }
         }
         for absent in &round.missed {
             if !excused.contains(&absent.host) && !answered.contains(&absent.host) {
-                let rounds = self.absences.was_away(absent.host, number);
+                let rounds = self.absences.note_absence(absent.host, number);
                 self.remove_absent(absent.host, rounds, &absent.why, &mut out);
             }
         }
         for MissedHost { host, why } in &round.gone {
-            self.remove(*host, OutReason::Absent(why.clone()), &mut out);
+            self.remove(*host, EliminationReason::Absent(why.clone()), &mut out);
         }
         for place in &out.places {
             if let Some(number) = self.number_of(*place) {
@@ -199,7 +205,7 @@ impl<'a> RunningRace<'a> {
     }
 
     /// The hosts whose absence does not count, since all of their group were away and others were not.
-    fn excused(&mut self, round: &RoundRecord) -> BTreeSet<usize> {
+    fn exempt_hosts(&mut self, round: &RoundRecord) -> BTreeSet<usize> {
         // Those that are still away since all hosts were are so too.
         let missing = round.missed.iter().chain(&round.excused);
         let missing: BTreeSet<usize> = missing.map(|absent| absent.host).collect();
@@ -229,7 +235,10 @@ impl<'a> RunningRace<'a> {
     ///
     /// # Errors
     /// Its fate, where a disk is broken, or it could not be measured.
-    fn figures(&self, measurement: &Measurement) -> Result<Option<MeasuredHost>, OutReason> {
+    fn figures(
+        &self,
+        measurement: &Measurement,
+    ) -> Result<Option<MeasuredHost>, EliminationReason> {
         let paths = self.setup.targets.get(measurement.host);
         let path = |at: usize| {
             paths
@@ -238,15 +247,15 @@ impl<'a> RunningRace<'a> {
         };
         if paths.is_some_and(|paths| paths.len() != measurement.targets.len()) {
             let why = "the measured device is not the same as at first";
-            return Err(OutReason::Absent(why.to_owned()));
+            return Err(EliminationReason::Absent(why.to_owned()));
         }
         let mut disks = Vec::new();
         for (at, target) in measurement.targets.iter().enumerate() {
             if let Some(why) = &target.broken {
-                return Err(OutReason::Broken(format!("{}: {why}", path(at))));
+                return Err(EliminationReason::Broken(format!("{}: {why}", path(at))));
             }
             if let Some(why) = &target.failed {
-                return Err(OutReason::Absent(format!("{}: {why}", path(at))));
+                return Err(EliminationReason::Absent(format!("{}: {why}", path(at))));
             }
             match target.figures.first().copied().flatten() {
                 Some(figure) if figure > 0.0 && figure.is_finite() => {
@@ -255,7 +264,7 @@ impl<'a> RunningRace<'a> {
                 // Whatever held it up: a disk that fails reports an error, and a silent one may be a machine
                 // that was paused. So it is no reason to end an instance.
                 _ => {
-                    return Err(OutReason::Absent(format!(
+                    return Err(EliminationReason::Absent(format!(
                         "{}: nothing came back in round {}",
                         path(at),
                         measurement.round.unwrap_or(self.rounds()) + 1
@@ -306,17 +315,17 @@ impl<'a> RunningRace<'a> {
     fn remove_absent(&mut self, place: usize, rounds: Option<usize>, why: &str, out: &mut Removal) {
         if let Some(rounds) = rounds {
             let why = format!("missing in {rounds} rounds, the last time because {why}");
-            self.remove(place, OutReason::Absent(why), out);
+            self.remove(place, EliminationReason::Absent(why), out);
         }
     }
 
-    fn remove(&mut self, place: usize, out_reason: OutReason, out: &mut Removal) {
+    fn remove(&mut self, place: usize, out_reason: EliminationReason, out: &mut Removal) {
         let group = self
             .number_of(place)
             .and_then(|number| self.group_of.get(number));
         let is_open = group.and_then(|group| out.open.get(*group)) == Some(&true);
-        if is_open && !self.fates.contains_key(&place) {
-            self.fates.insert(place, out_reason);
+        if is_open && !self.eliminations.contains_key(&place) {
+            self.eliminations.insert(place, out_reason);
             out.places.push(place);
         }
     }
@@ -346,14 +355,17 @@ impl<'a> RunningRace<'a> {
     }
 
     /// Reason why a host is out, other than better hosts.
-    pub(crate) fn out_reason(&self, place: usize) -> Option<&OutReason> {
-        self.fates.get(&place)
+    pub(crate) fn out_reason(&self, place: usize) -> Option<&EliminationReason> {
+        self.eliminations.get(&place)
     }
 
     /// True where a host is out for a floor that it missed in one round alone.
     pub(crate) fn missed_once(&self, place: usize) -> bool {
         self.once.contains(&place)
-            && matches!(self.out_reason(place), Some(OutReason::HostFloor(_)))
+            && matches!(
+                self.out_reason(place),
+                Some(EliminationReason::HostFloor(_))
+            )
     }
 
     /// Status of a host; `None` where it takes no part.
@@ -379,7 +391,7 @@ impl<'a> RunningRace<'a> {
 
     /// True where a host that is missing in so many rounds is doubtful.
     pub(crate) fn is_much(unseen: usize) -> bool {
-        unseen > absence::MOST
+        unseen > absence::MAX_ABSENCES
     }
 }
 

@@ -1,6 +1,6 @@
 //! Races for tests.
 
-use study::burnin::rehearse::Rng;
+use study::burnin::simulate::Rng;
 
 use crate::hosts::Host;
 use crate::hosts::TieBreak;

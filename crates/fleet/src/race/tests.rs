@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::*;
 use crate::args::FleetVerb;
-use crate::connection::{LATE_AFTER, SimulatedTransport};
+use crate::connection::{LATE_HOST_TIMEOUT, SimulatedTransport};
 use crate::store::HostOutcome;
 use crate::test_process::{is_alone, resident, run_alone, used};
 
@@ -51,7 +51,7 @@ fn race_of(
     interrupt: &AtomicBool,
     keep: &mut dyn FnMut(&FleetRun),
 ) -> Result<FleetRun, Failure> {
-    race_with(LATE_AFTER, hosts, words, interrupt, keep)
+    race_with(LATE_HOST_TIMEOUT, hosts, words, interrupt, keep)
 }
 
 /// Races these hosts, and waits for late ones for so long after a round's end.
@@ -94,7 +94,7 @@ fn nothing_is_measured_before_the_overwrite_plan_is_confirmed() {
         interrupt: &interrupt,
         batch: 64,
         ready: Duration::from_secs(120),
-        late: LATE_AFTER,
+        late: LATE_HOST_TIMEOUT,
         after_loss: Duration::from_millis(20),
         agree: &refuse,
         watched: false,

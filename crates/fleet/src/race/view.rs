@@ -14,7 +14,7 @@ use ui::json::Document;
 use ui::table::{Column, layout, wrap};
 
 /// Difference of clocks from which it is reported, in seconds.
-const CLOCKS: f64 = 2.0;
+const MAX_CLOCK_DIFFERENCE_S: f64 = 2.0;
 
 /// The table and its notes.
 pub(crate) fn text(
@@ -49,7 +49,9 @@ pub(crate) fn text(
         notes.map(|note| format!("{}: {note}", host.host))
     });
     let clocks = run.hosts.iter().filter_map(|host| {
-        let ahead = host.clock_ahead_s.filter(|ahead| ahead.abs() > CLOCKS)?;
+        let ahead = host
+            .clock_ahead_s
+            .filter(|ahead| ahead.abs() > MAX_CLOCK_DIFFERENCE_S)?;
         Some(format!(
             "{}: its clock is {} {}; rounds do not go by clocks.",
             host.host,

@@ -8,7 +8,7 @@ use study::steady::burst_end;
 /// Time after the end of a round from which requests in flight may be stuck, in seconds, and not only on their way.
 const STUCK_S: f64 = 0.9;
 /// Multiple of the mean time of a request from which they are taken for stuck.
-const STUCK: f64 = 3.0;
+const STUCK_LATENCY_FACTOR: f64 = 3.0;
 
 use sweep::{Figure, Metric};
 
@@ -53,7 +53,7 @@ fn seconds(phase: &Phase, usual: &Histogram) -> f64 {
     } else {
         usual.mean() / 1e9
     };
-    let is_stuck = drain >= STUCK_S && drain > STUCK * usual_s;
+    let is_stuck = drain >= STUCK_S && drain > STUCK_LATENCY_FACTOR * usual_s;
     phase.seconds + if is_stuck { drain } else { 0.0 }
 }
 

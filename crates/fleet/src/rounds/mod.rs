@@ -195,7 +195,7 @@ fn measure(
 /// devices, block/blk-core.c, `blk_errors`). Others are of what the host has: room in a file system, memory,
 /// a file that was truncated.
 fn is_of_disk(error: &io::Error) -> bool {
-    const OF_DISKS: [Errno; 9] = [
+    const DISK_ERRNOS: [Errno; 9] = [
         Errno::IO,
         Errno::NXIO,
         Errno::NODEV,
@@ -206,7 +206,7 @@ fn is_of_disk(error: &io::Error) -> bool {
         Errno::NODATA,
         Errno::ILSEQ,
     ];
-    Errno::from_io_error(error).is_some_and(|errno| OF_DISKS.contains(&errno))
+    Errno::from_io_error(error).is_some_and(|errno| DISK_ERRNOS.contains(&errno))
 }
 
 fn round_of(

@@ -3,7 +3,7 @@ use engine::DiskEngine;
 use super::*;
 use crate::host_line::{AgentVerb, LineVerb, parse};
 
-fn asked(words: &[&str]) -> RoundsArgs {
+fn parse_args(words: &[&str]) -> RoundsArgs {
     let line = [&["rounds", "--figure", "page-read.iops"], words].concat();
     match parse(line).unwrap() {
         LineVerb::Agent(AgentVerb::Rounds(args)) => *args,
@@ -26,7 +26,7 @@ fn context() -> Context {
 fn a_folder_is_prepared_once_and_measured_as_often_as_is_asked() {
     let place = tempfile::tempdir().unwrap();
     let folder = place.path().to_str().unwrap();
-    let args = asked(&[folder, "--size", "4m", "--figure", "page-write.p99"]);
+    let args = parse_args(&[folder, "--size", "4m", "--figure", "page-write.p99"]);
     let interrupt = AtomicBool::new(false);
     let mut tracks = prepare(&args, &context(), &DiskEngine, &interrupt).unwrap();
     assert_eq!(facts(&tracks, &Root::host()).unwrap()[0].path, folder);
@@ -52,7 +52,7 @@ fn a_target_that_is_only_read_is_not_raced_by_a_figure_that_writes() {
     let place = tempfile::tempdir().unwrap();
     let file = place.path().join("file");
     std::fs::write(&file, vec![b'x'; 1 << 20]).unwrap();
-    let args = asked(&[file.to_str().unwrap(), "--figure", "page-write.iops"]);
+    let args = parse_args(&[file.to_str().unwrap(), "--figure", "page-write.iops"]);
     let interrupt = AtomicBool::new(false);
     let refused = prepare(&args, &context(), &DiskEngine, &interrupt);
     let why = refused.err().unwrap().error().to_string();

@@ -10,7 +10,7 @@ use super::answer::{DoctorCheck, VerbAnswer};
 use crate::store::HostRun;
 
 /// Least number of hosts of which a majority is taken.
-const HOSTS: usize = 3;
+const MIN_MAJORITY_HOSTS: usize = 3;
 
 /// The answers of the hosts to `doctor`, each with the host's index; none of any other verb.
 pub(super) struct DoctorAnswers(Vec<(usize, Vec<DoctorCheck>)>);
@@ -79,8 +79,9 @@ impl DoctorAnswers {
             };
             let all = CheckResult::ALL.into_iter();
             let usual = all.max_by_key(|result| count(*result));
-            let is_most =
-                |usual: &CheckResult| results.len() >= HOSTS && count(*usual) * 2 > results.len();
+            let is_most = |usual: &CheckResult| {
+                results.len() >= MIN_MAJORITY_HOSTS && count(*usual) * 2 > results.len()
+            };
             let Some(usual) = usual.filter(is_most) else {
                 continue;
             };

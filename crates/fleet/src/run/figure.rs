@@ -7,7 +7,7 @@ use super::answer::VerbAnswer;
 use crate::store::{HostOutcome, HostRun};
 
 /// Hosts whose figure differs by less than this share of the median are alike.
-const NEAR: f64 = 0.1;
+const EQUAL_SHARE: f64 = 0.1;
 
 /// The main figure of an answer.
 #[derive(Clone, Debug, PartialEq)]
@@ -81,7 +81,7 @@ pub(crate) fn compare(hosts: &[HostRun]) -> HostComparison {
     };
     let values: Vec<Option<f64>> = hosts.iter().zip(&figures).map(compared).collect();
     let known: Vec<f64> = values.iter().copied().flatten().collect();
-    let mut marks = study::outlying::outlying(&known, NEAR)
+    let mut marks = study::outlying::outlying(&known, EQUAL_SHARE)
         .unwrap_or_default()
         .into_iter();
     let outlying = values

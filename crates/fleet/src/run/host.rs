@@ -22,10 +22,10 @@ const COLLECT: Duration = Duration::from_secs(30);
 /// the agent kills it before.
 const STOP_TIMEOUT: Duration = Duration::from_secs(8);
 /// Longest time of one wait for the end of a verb, which may take longer.
-const LONG: Duration = Duration::from_secs(3600);
+const MAX_WAIT: Duration = Duration::from_secs(3600);
 /// Pause after a loss before the host is tried once more, to collect what it had: the agent has ended its
 /// work by then.
-const AFTER_LOSS: Duration = Duration::from_secs(12);
+const RETRY_DELAY: Duration = Duration::from_secs(12);
 
 /// Work for each host.
 pub(crate) struct VerbRunner<'a> {
@@ -172,7 +172,7 @@ impl VerbRunner<'_> {
 
     /// Tries once more to reach a host that was lost, for what it had until then: it goes to the store.
     pub(crate) fn collect_after_loss(&self, host: &Host, lost: Instant) {
-        let until = lost + AFTER_LOSS;
+        let until = lost + RETRY_DELAY;
         while Instant::now() < until {
             if self.interrupt.load(Relaxed) {
                 return;
@@ -204,8 +204,8 @@ fn wait(
     let mut stopped: Option<Instant> = None;
     let mut is_late = false;
     loop {
-        let left = limits.verb.map_or(LONG, |limit| {
-            limit.saturating_sub(began.elapsed()).min(LONG)
+        let left = limits.verb.map_or(MAX_WAIT, |limit| {
+            limit.saturating_sub(began.elapsed()).min(MAX_WAIT)
         });
         let incoming = match stopped {
             None => session.receive(left)?,

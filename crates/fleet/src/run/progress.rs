@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 use crate::hosts::Host;
 
 /// Time before the first notice. It doubles each time, since work may take hours.
-const FIRST: Duration = Duration::from_secs(30);
+const FIRST_NOTICE: Duration = Duration::from_secs(30);
 /// Longest time between two notices.
-const LONGEST: Duration = Duration::from_secs(600);
+const MAX_NOTICE_INTERVAL: Duration = Duration::from_secs(600);
 /// Maximum number of hosts that are named; more are counted.
-const MOST_NAMED: usize = 5;
+const MAX_NAMED_HOSTS: usize = 5;
 
 /// The hosts that are being worked on.
 pub(crate) struct ProgressNotices<'a> {
@@ -63,7 +63,7 @@ impl<'a> ProgressNotices<'a> {
 
     /// Reports on standard error who is worked on, until the end.
     pub(crate) fn report(&self) {
-        let mut pause = FIRST;
+        let mut pause = FIRST_NOTICE;
         let mut next = self.began + pause;
         let mut state = self.lock();
         while !state.over {
@@ -73,7 +73,7 @@ impl<'a> ProgressNotices<'a> {
                     let line = ui::charset::printable(&sentence);
                     let _ = writeln!(std::io::stderr(), "{line}");
                 }
-                pause = (pause * 2).min(LONGEST);
+                pause = (pause * 2).min(MAX_NOTICE_INTERVAL);
                 next = Instant::now() + pause;
                 continue;
             }
@@ -91,11 +91,11 @@ fn sentence(state: &State, hosts: &[Host], elapsed: Duration) -> Option<String> 
         .filter_map(|(at, since)| Some((since, hosts.get(*at)?.name.as_str())))
         .collect();
     working.sort();
-    let more = working.len().saturating_sub(MOST_NAMED);
+    let more = working.len().saturating_sub(MAX_NAMED_HOSTS);
     let named: Vec<&str> = working
         .iter()
         .map(|(_, name)| *name)
-        .take(MOST_NAMED)
+        .take(MAX_NAMED_HOSTS)
         .collect();
     let more = match more {
         0 => String::new(),
@@ -122,14 +122,14 @@ mod tests {
         let hosts = simulated_hosts(9);
         let begun = Instant::now();
         let mut state = State::default();
-        assert_eq!(sentence(&state, &hosts, FIRST), None);
+        assert_eq!(sentence(&state, &hosts, FIRST_NOTICE), None);
         for at in 0..7 {
             let since = begun + Duration::from_secs(10 - at as u64);
             state.working.insert(at, since);
         }
         state.done = 2;
         assert_eq!(
-            sentence(&state, &hosts, FIRST).unwrap(),
+            sentence(&state, &hosts, FIRST_NOTICE).unwrap(),
             "disksmith: after 30 s, 2 of 9 hosts are through; under way: h6, h5, h4, h3, h2 and 2 more."
         );
     }
@@ -139,10 +139,10 @@ mod tests {
         let hosts = simulated_hosts(2);
         let under_way = ProgressNotices::new(&hosts);
         under_way.work(1, || {
-            let notice = sentence(&under_way.lock(), &hosts, FIRST).unwrap();
+            let notice = sentence(&under_way.lock(), &hosts, FIRST_NOTICE).unwrap();
             assert!(notice.ends_with("under way: h1."), "{notice}");
         });
-        assert_eq!(sentence(&under_way.lock(), &hosts, FIRST), None);
+        assert_eq!(sentence(&under_way.lock(), &hosts, FIRST_NOTICE), None);
         under_way.end();
         under_way.report();
     }

@@ -6,7 +6,7 @@ use ledger::Ledger;
 use std::path::Path;
 
 use super::*;
-use crate::connection::{EARLIER, SimulatedTransport, simulated_hosts};
+use crate::connection::{EARLIER_RUN, SimulatedTransport, simulated_hosts};
 use crate::show;
 use crate::store::{past, store_at};
 
@@ -84,14 +84,18 @@ fn collect_from(count: usize) {
     let (run, _) = run_with(&path, &with_something_left(count), &AtomicBool::new(false));
     for host in &run.hosts {
         assert_eq!(host.outcome, HostOutcome::Done, "{:?}", host.why);
-        assert_eq!(host.collected, [EARLIER]);
+        assert_eq!(host.collected, [EARLIER_RUN]);
     }
     let ledger = Ledger::open(&path).unwrap();
-    let earlier = ledger.work::<FleetRun>(EARLIER).unwrap().unwrap().document;
+    let earlier = ledger
+        .work::<FleetRun>(EARLIER_RUN)
+        .unwrap()
+        .unwrap()
+        .document;
     assert_eq!(earlier.hosts.len(), count);
     // What was collected is older, and the last run is the one that collected it.
     let keys = past::keys(&ledger).unwrap();
-    let last = show::chosen(&keys, job::LAST);
+    let last = show::chosen(&keys, job::LAST_JOB_WORD);
     assert_eq!(last, Ok(Some(run.id.as_str())));
 }
 

@@ -9,7 +9,7 @@ use ledger::Ledger;
 use record::{Run, RunId};
 
 use crate::hosts::Host;
-use crate::protocol::{BEAT, EndedVerb};
+use crate::protocol::{EndedVerb, HEARTBEAT_INTERVAL};
 use crate::store::{FleetRun, HostRun, RunKind};
 
 /// Answers to a run of the fleet, as its hosts give them.
@@ -47,7 +47,7 @@ impl AnswerStore {
             }
             received.add(place, runs);
         };
-        self.0.change(change, BEAT, beat)
+        self.0.change(change, HEARTBEAT_INTERVAL, beat)
     }
 
     /// Puts an answer there that a host has kept, as [`AnswerStore::put`] does.
@@ -64,7 +64,7 @@ impl AnswerStore {
                 None => received.earlier.push(ended),
             }
         };
-        self.0.change(change, BEAT, beat)
+        self.0.change(change, HEARTBEAT_INTERVAL, beat)
     }
 
     /// Writes answers as they come, on the thread that calls, until the store is closed.
@@ -111,12 +111,12 @@ impl CheckpointExtra<FleetRun> for ReceivedAnswers {
             by_fleet.entry(&ended.order.fleet).or_default().push(ended);
         }
         for (fleet, answers) in by_fleet {
-            amend(store, fleet, &answers)?;
+            add_late_answers(store, fleet, &answers)?;
         }
         Ok(())
     }
 
-    fn amend(&self, run: &mut FleetRun) {
+    fn update_checkpoint(&self, run: &mut FleetRun) {
         for (place, before, now) in &self.renamed {
             let ids = run.hosts.get_mut(*place).map(|host| &mut host.runs);
             for id in ids.into_iter().flatten().filter(|id| *id == before) {
@@ -150,7 +150,11 @@ fn save(ledger: &mut Ledger, run: &mut Run) -> ledger::Result<()> {
 /// Puts late answers to the run of the fleet that they belong to, all of them at once: what is kept of
 /// it has the answers of all its hosts. Where this ledger does not know it, since another did it, it is
 /// begun here; where another process is at work on it, each answer is kept next to it, under its own name.
-fn amend(store: &mut JobStore, fleet: &str, answers: &[&EndedVerb]) -> ledger::Result<()> {
+fn add_late_answers(
+    store: &mut JobStore,
+    fleet: &str,
+    answers: &[&EndedVerb],
+) -> ledger::Result<()> {
     let Some(first) = answers.first() else {
         return Ok(());
     };

@@ -16,7 +16,7 @@ use crate::protocol::{EndedBy, EndedVerb, HostFacts};
 use race::RaceRecord;
 
 /// Characters kept from the end of a verb's standard error.
-const KEPT: usize = 2000;
+const MAX_STDERR_CHARS: usize = 2000;
 
 impl FleetRun {
     /// Name of the host at a place; empty where there is none.
@@ -237,7 +237,11 @@ impl HostRun {
         self.status = ended.status;
         self.seconds = Some(ended.seconds);
         self.answer = ended.answer.clone();
-        let excess = ended.stderr.chars().count().saturating_sub(KEPT);
+        let excess = ended
+            .stderr
+            .chars()
+            .count()
+            .saturating_sub(MAX_STDERR_CHARS);
         self.stderr = ended.stderr.chars().skip(excess).collect();
         self.runs = ended.runs.iter().map(|run| run.id.to_string()).collect();
         self.why = match self.outcome {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// State of an instance of which EC2 has not reported it.
 pub(crate) const UNKNOWN: &str = "unknown";
 /// States of an instance that is or will be gone (Amazon EC2 API Reference, InstanceState).
-const GONE: [&str; 2] = ["shutting-down", "terminated"];
+const TERMINATED_STATES: [&str; 2] = ["shutting-down", "terminated"];
 
 /// An instance to terminate.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -83,5 +83,5 @@ pub(crate) struct Termination {
 
 /// True for the states of an instance that is or will be gone.
 pub(crate) fn is_gone(state: &str) -> bool {
-    GONE.contains(&state)
+    TERMINATED_STATES.contains(&state)
 }

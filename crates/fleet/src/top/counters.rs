@@ -36,9 +36,9 @@ impl Counters {
                 "/proc/loadavg" => load_means = load(text.as_bytes()),
                 "/proc/net/dev" => network.push(text),
                 _ => {
-                    if let Some(name) = between(path, "/sys/class/net/", "/device/uevent") {
+                    if let Some(name) = text_between(path, "/sys/class/net/", "/device/uevent") {
                         hardware.insert(name);
-                    } else if let Some(name) = between(path, "/sys/class/block/", "/stat")
+                    } else if let Some(name) = text_between(path, "/sys/class/block/", "/stat")
                         && let Some(stats) = DiskStats::parse(text.as_bytes())
                     {
                         // The kernel writes a slash within a name as an exclamation mark there.
@@ -64,7 +64,7 @@ impl Counters {
     }
 }
 
-fn between<'a>(path: &'a str, before: &str, behind: &str) -> Option<&'a str> {
+fn text_between<'a>(path: &'a str, before: &str, behind: &str) -> Option<&'a str> {
     path.strip_prefix(before)?.strip_suffix(behind)
 }
 

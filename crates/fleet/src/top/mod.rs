@@ -16,8 +16,8 @@ use jiff::Timestamp;
 
 use crate::args::TopArgs;
 use crate::connection::pool::{ConnectionLimit, STACK};
-use crate::connection::session::{SILENCE, silent};
-use crate::connection::transport::{COUNTED, Wire};
+use crate::connection::session::{SILENCE, silent_error};
+use crate::connection::transport::{COUNTERS_END_LINE, Wire};
 use crate::connection::{ConnectionError, Transport};
 use crate::host_rates::HostRates;
 use crate::hosts::Host;
@@ -32,9 +32,9 @@ use view::TableView;
 /// Pause before a host is tried again: at first and at most.
 const PAUSE: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(60)];
 /// Interval of the first rates of a host, which is short so that the host is soon seen.
-const FIRST: Duration = Duration::from_millis(500);
+const FIRST_INTERVAL: Duration = Duration::from_millis(500);
 /// Maximum size of an answer, in bytes; a host that sends more sends something else.
-const MOST_BYTES: usize = 16 << 20;
+const MAX_ANSWER_BYTES: usize = 16 << 20;
 /// Interval at which the signal is polled.
 const POLL: Duration = Duration::from_millis(100);
 
@@ -281,7 +281,7 @@ impl HostFollower<'_> {
     /// Asks for the counters again and again, until the end, or until the connection is lost.
     fn listen(&self, mut wire: Wire, notice: &dyn Fn(HostEvent)) -> Result<(), ConnectionError> {
         let mut sampler = Sampler::default();
-        let mut pause = FIRST.min(self.every);
+        let mut pause = FIRST_INTERVAL.min(self.every);
         loop {
             let asked = Instant::now();
             let Some(lines) = self.ask(&mut wire)? else {
@@ -308,18 +308,18 @@ impl HostFollower<'_> {
             .input
             .write_all(b"\n")
             .and_then(|()| wire.input.flush());
-        written.map_err(|_| wire.lost(self.host))?;
+        written.map_err(|_| wire.lost_error(self.host))?;
         let (mut lines, mut size) = (Vec::new(), 0);
         loop {
             match self.line(wire, Instant::now() + SILENCE)? {
-                Some(line) if line == COUNTED => return Ok(Some(lines)),
-                Some(line) if size < MOST_BYTES => {
+                Some(line) if line == COUNTERS_END_LINE => return Ok(Some(lines)),
+                Some(line) if size < MAX_ANSWER_BYTES => {
                     size += line.len() + 1;
                     lines.push(line);
                 }
                 Some(_) => return Err(self.shows_none()),
                 None if self.over.load(Relaxed) => return Ok(None),
-                None => return Err(silent(self.host)),
+                None => return Err(silent_error(self.host)),
             }
         }
     }
@@ -340,7 +340,7 @@ impl HostFollower<'_> {
             }
             match wire.lines.recv_timeout(POLL.min(left)) {
                 Ok(line) => return Ok(Some(line)),
-                Err(RecvTimeoutError::Disconnected) => return Err(wire.lost(self.host)),
+                Err(RecvTimeoutError::Disconnected) => return Err(wire.lost_error(self.host)),
                 Err(RecvTimeoutError::Timeout) => {}
             }
         }

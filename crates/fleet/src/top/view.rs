@@ -18,9 +18,9 @@ use ui::table::{Column, layout};
 
 const MIB: f64 = 1_048_576.0;
 /// Latency in nanoseconds below which no disk is reported as slow.
-const SLOW: f64 = 1e6;
+const MIN_SLOW_LATENCY_NS: f64 = 1e6;
 /// Latencies that differ by less than this share of the median are alike.
-const NEAR: f64 = 1.0;
+const EQUAL_SHARE: f64 = 1.0;
 
 const COLUMNS: [Column; 12] = [
     Column::text("host"),
@@ -197,11 +197,11 @@ fn slow(rows: &[HostRow]) -> Vec<(&str, f64)> {
         .collect();
     let values: Vec<f64> = known.iter().map(|(_, latency)| *latency).collect();
     let middle = study::median::median(values.clone()).unwrap_or(0.0);
-    let marks = study::outlying::outlying(&values, NEAR).unwrap_or_default();
+    let marks = study::outlying::outlying(&values, EQUAL_SHARE).unwrap_or_default();
     known
         .into_iter()
         .zip(marks)
-        .filter(|((_, latency), marked)| *marked && *latency > middle.max(SLOW))
+        .filter(|((_, latency), marked)| *marked && *latency > middle.max(MIN_SLOW_LATENCY_NS))
         .map(|((host, latency), _)| (host, latency / middle))
         .collect()
 }

@@ -58,7 +58,7 @@ const fn files(name: &'static str, activity: Activity) -> Test {
 }
 
 /// Begins the version in a line that this program wrote.
-pub(crate) const OWN: &str = "disksmith-";
+pub(crate) const OWN_VERSION_PREFIX: &str = "disksmith-";
 
 /// Fields before the rates that are options of the run; 1.96 and 1.97 have the first four.
 pub(crate) const RUN_OPTIONS: [&str; 6] = [

@@ -3,15 +3,15 @@
 use jiff::Timestamp;
 use record::{Bytes, CpuShares, FlowSummary, LatencySummary, PhaseSummary, Summary, WorkSummary};
 
-use super::{CHUNK, DATA_TESTS, FILE_OPTIONS, OWN, RUN_OPTIONS, TESTS, Test, Unit};
+use super::{CHUNK, DATA_TESTS, FILE_OPTIONS, OWN_VERSION_PREFIX, RUN_OPTIONS, TESTS, Test, Unit};
 use crate::ReadError;
 
 /// Number of fields before the rates in 1.96 and 1.97, and number between those of the data and those of the
 /// files.
-const BEFORE: usize = 7;
-const BETWEEN: usize = FILE_OPTIONS.len();
+const FIELDS_BEFORE_RATES: usize = 7;
+const FIELDS_BETWEEN_RATES: usize = FILE_OPTIONS.len();
 /// The field of the first option of the run.
-const FIRST_OPTION: usize = 3;
+const FIRST_OPTION_FIELD: usize = 3;
 /// The field of the seed.
 const SEED: usize = 4;
 /// Number of fields that 1.98 inserted after the chunk size.
@@ -36,9 +36,9 @@ impl<'a> Fields<'a> {
     fn of(line: usize, text: &'a str) -> Result<Fields<'a>, ReadError> {
         let mut fields: Vec<&str> = text.split(',').map(str::trim).collect();
         let more = if fields[0] == "1.98" { SEEK_FIELDS } else { 0 };
-        let due = BEFORE + more + BETWEEN + 3 * TESTS.len();
+        let due = FIELDS_BEFORE_RATES + more + FIELDS_BETWEEN_RATES + 3 * TESTS.len();
         if more == 0 && fields.len() == due - 1 && without_data(&fields) {
-            fields.insert(BEFORE - 1, "");
+            fields.insert(FIELDS_BEFORE_RATES - 1, "");
         }
         if fields.len() != due {
             return Err(ReadError::at(
@@ -59,19 +59,23 @@ impl<'a> Fields<'a> {
 
     /// The rate of test number `test`, and its share of the processor.
     fn rate(&self, test: usize) -> (&'a str, &'a str) {
-        let between = if test < DATA_TESTS { 0 } else { BETWEEN };
-        let at = BEFORE + self.more + between + 2 * test;
+        let between = if test < DATA_TESTS {
+            0
+        } else {
+            FIELDS_BETWEEN_RATES
+        };
+        let at = FIELDS_BEFORE_RATES + self.more + between + 2 * test;
         (self.get(at), self.get(at + 1))
     }
 
     fn latency(&self, test: usize) -> &'a str {
-        self.get(BEFORE + self.more + BETWEEN + 2 * TESTS.len() + test)
+        self.get(FIELDS_BEFORE_RATES + self.more + FIELDS_BETWEEN_RATES + 2 * TESTS.len() + test)
     }
 
     /// The options that are filled in.
     fn options(&self) -> Vec<(String, String)> {
-        let end = BEFORE + self.more;
-        let of_run = (FIRST_OPTION..end).zip(RUN_OPTIONS);
+        let end = FIELDS_BEFORE_RATES + self.more;
+        let of_run = (FIRST_OPTION_FIELD..end).zip(RUN_OPTIONS);
         let of_files = (end + 2 * DATA_TESTS..).zip(FILE_OPTIONS);
         of_run
             .chain(of_files)
@@ -111,8 +115,11 @@ impl<'a> Fields<'a> {
                 .map(Some)
                 .map_err(|_| self.wrong(text, what)),
         };
-        let count = whole(BEFORE, "a number of seeks")?.map(u64::from);
-        Ok((count, whole(BEFORE + 1, "a number of processes that seek")?))
+        let count = whole(FIELDS_BEFORE_RATES, "a number of seeks")?.map(u64::from);
+        Ok((
+            count,
+            whole(FIELDS_BEFORE_RATES + 1, "a number of processes that seek")?,
+        ))
     }
 
     /// A size with a unit, or in MiB without one. Bonnie++ writes `32M` or `16G`.
@@ -132,7 +139,7 @@ impl<'a> Fields<'a> {
 /// True if the tests of data were skipped (`-s 0`): then 1.96 prints a comma less before the files' fields
 /// (seen in published output).
 fn without_data(fields: &[&str]) -> bool {
-    let data = fields.get(BEFORE - 2..BEFORE - 1 + 2 * DATA_TESTS);
+    let data = fields.get(FIELDS_BEFORE_RATES - 2..FIELDS_BEFORE_RATES - 1 + 2 * DATA_TESTS);
     data.is_some_and(|data| data.iter().all(|field| field.is_empty()))
 }
 
@@ -171,9 +178,9 @@ pub(crate) fn summary(line: usize, text: &str) -> Result<Summary, ReadError> {
         phases.extend(phase);
     }
     let version = fields.get(1);
-    let is_own = version.starts_with(OWN);
+    let is_own = version.starts_with(OWN_VERSION_PREFIX);
     Ok(Summary {
-        tool: match version.strip_prefix(OWN) {
+        tool: match version.strip_prefix(OWN_VERSION_PREFIX) {
             Some(version) => format!("disksmith {version}"),
             None => format!("bonnie++ {version}").trim_end().to_owned(),
         },

@@ -2,7 +2,7 @@
 
 use record::{Activity, Bytes, FlowSummary, PhaseSummary, Summary};
 
-use super::{CHUNK, DATA_TESTS, FILE_OPTIONS, OWN, RUN_OPTIONS, TESTS, Test, Unit};
+use super::{CHUNK, DATA_TESTS, FILE_OPTIONS, OWN_VERSION_PREFIX, RUN_OPTIONS, TESTS, Test, Unit};
 use crate::WriteError;
 
 /// The line, without a heading, as `bonnie++ -q` prints it.
@@ -108,7 +108,9 @@ fn text<T: ToString>(value: Option<T>) -> String {
 
 /// The seed: for a run of this program its start, in seconds, which Bonnie++ mixes with the number of its process.
 fn seed(summary: &Summary) -> String {
-    let is_own = summary.tool.starts_with(OWN.trim_end_matches('-'));
+    let is_own = summary
+        .tool
+        .starts_with(OWN_VERSION_PREFIX.trim_end_matches('-'));
     let began = summary.ran.filter(|_| is_own);
     text(began.map(|began| began.as_second()))
 }

@@ -5,7 +5,7 @@ use jiff::civil::Time;
 use super::stamp::PrintedTimestamp;
 
 /// The longest text that can be a time.
-const LONGEST: usize = 96;
+const MAX_TEXT_BYTES: usize = 96;
 
 /// The words for the halves of the day, of the locales of glibc 2.36 whose clocks have twelve hours.
 const HALVES: &[(&str, &str)] = &[
@@ -80,7 +80,7 @@ const UNITS: [&str; 14] = [
 
 /// Reads a time of day that has no date. The name of a zone is ignored, since it is not reliable.
 pub(crate) fn time_of_day(text: &str) -> Option<PrintedTimestamp> {
-    if text.len() > LONGEST {
+    if text.len() > MAX_TEXT_BYTES {
         return None;
     }
     let mut numbers: Vec<i8> = Vec::new();

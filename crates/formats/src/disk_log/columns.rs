@@ -183,20 +183,20 @@ pub struct Columns {
 pub struct ColumnsError(String);
 
 /// The longest header that is believed, in columns.
-const MOST: usize = 64;
+const MAX_HEADER_COLUMNS: usize = 64;
 
 impl Columns {
     /// Columns of a header line; `None` when it is none. The word for the device is ignored, since old versions
     /// translated it.
     pub(crate) fn of_header(line: &str) -> Option<Columns> {
         // Another tool's columns may have names of these.
-        Columns::of_names(line).filter(|_| super::other::tool(line).is_none())
+        Columns::of_names(line).filter(|_| super::other_tool::tool(line).is_none())
     }
 
     /// Columns of a line that is a header of iostat or of sar, or of no tool at all.
     pub(crate) fn of_names(line: &str) -> Option<Columns> {
         let words: Vec<&str> = line.split_whitespace().collect();
-        if !(3..=MOST).contains(&words.len()) {
+        if !(3..=MAX_HEADER_COLUMNS).contains(&words.len()) {
             return None;
         }
         let column = |word: &&str| Column::by_name(word);

@@ -18,9 +18,9 @@ use super::row::Figures;
 use super::stamp;
 
 /// The longest word that is kept.
-const LONGEST: usize = 1024;
+const MAX_TOKEN_BYTES: usize = 1024;
 /// The deepest nesting that is followed; sadf has nine levels.
-const DEEPEST: usize = 64;
+const MAX_NESTING: usize = 64;
 
 /// Content of a bracket of JSON that is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,7 +138,7 @@ impl Json {
         }
         if !is_whole {
             notes.garbage.add(line, &String::from_utf8_lossy(bytes));
-            self.reports.damage();
+            self.reports.mark_damaged();
         }
     }
 
@@ -211,7 +211,7 @@ impl Json {
     }
 
     fn keep(&mut self, byte: u8) {
-        if self.word.len() < LONGEST {
+        if self.word.len() < MAX_TOKEN_BYTES {
             self.word.push(byte);
         }
     }
@@ -261,7 +261,7 @@ impl Json {
             (None, Some(BracketContent::Devices)) => BracketContent::Device,
             _ => BracketContent::Other,
         };
-        if self.inside.len() < DEEPEST {
+        if self.inside.len() < MAX_NESTING {
             self.inside.push(inside);
             return true;
         }
@@ -348,7 +348,7 @@ impl Json {
                 if self.name.is_some() {
                     // The end of the device before is lost.
                     self.end_device();
-                    self.reports.damage();
+                    self.reports.mark_damaged();
                 }
                 self.name = Some(value);
             }

@@ -7,9 +7,9 @@ use super::row::Figures;
 use super::{Columns, stamp};
 
 /// Minimum number of figures in a line of a device where no header names them: the shortest report has five.
-pub(crate) const LEAST_FIGURES: usize = 5;
+pub(crate) const MIN_FIGURES: usize = 5;
 /// The longest name of a device that is believed.
-const LONGEST_NAME: usize = 200;
+const MAX_NAME_BYTES: usize = 200;
 
 /// Figures of a device from a line of a log.
 pub(crate) struct DeviceLine {
@@ -64,7 +64,7 @@ pub(crate) fn device_line(columns: &Columns, text: &str, terminated: bool) -> Op
 
 /// True if a device may have this name. A time of day, with which other tools begin their lines, is none.
 fn is_name(name: &str) -> bool {
-    !name.is_empty() && name.len() <= LONGEST_NAME && stamp::stamp(name).is_none()
+    !name.is_empty() && name.len() <= MAX_NAME_BYTES && stamp::stamp(name).is_none()
 }
 
 /// The figures of a line that begins with the name. Names of groups may have spaces.
@@ -105,7 +105,7 @@ pub(crate) fn headless_figures(text: &str) -> Option<Vec<Number>> {
     let words: Vec<&str> = text.split_whitespace().collect();
     let figures = words
         .get(1..)
-        .filter(|figures| figures.len() >= LEAST_FIGURES)?;
+        .filter(|figures| figures.len() >= MIN_FIGURES)?;
     let first = words.first()?;
     if words.len() > 64 || number(first).is_some() || !is_name(first) {
         return None;

@@ -5,7 +5,7 @@ use std::io::{self, BufRead};
 
 /// Maximum length of a line; a longer one is returned in pieces. The widest report that sysstat prints has lines of
 /// some 300 bytes.
-const LONGEST: usize = 64 * 1024;
+const MAX_LINE_BYTES: usize = 64 * 1024;
 
 /// A line, or a piece of one that is too long.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ impl<R: BufRead> Lines<R> {
         }
         let begins = self.begins;
         self.line += u64::from(begins);
-        let ends = terminated || self.buffer.len() < LONGEST;
+        let ends = terminated || self.buffer.len() < MAX_LINE_BYTES;
         self.begins = ends;
         Ok(Some(LinePiece {
             line: self.line,
@@ -70,13 +70,13 @@ impl<R: BufRead> Lines<R> {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => return Err(error),
             };
-            let room = LONGEST - self.buffer.len();
+            let room = MAX_LINE_BYTES - self.buffer.len();
             let window = &available[..available.len().min(room)];
             let end = window.iter().position(|byte| *byte == b'\n');
             let length = end.unwrap_or(window.len());
             self.buffer.extend_from_slice(&window[..length]);
             let used = length + usize::from(end.is_some());
-            let exhausted = available.is_empty() || self.buffer.len() == LONGEST;
+            let exhausted = available.is_empty() || self.buffer.len() == MAX_LINE_BYTES;
             self.input.consume(used);
             if end.is_some() {
                 return Ok(true);
@@ -123,13 +123,13 @@ mod tests {
 
     #[test]
     fn a_line_without_end_is_handed_out_in_pieces() {
-        let mut text = vec![b'x'; 2 * LONGEST + 5];
+        let mut text = vec![b'x'; 2 * MAX_LINE_BYTES + 5];
         text.extend_from_slice(b"\nlast\n");
         assert_eq!(
             cut(&text),
             [
-                (1, LONGEST, true, false, false),
-                (1, LONGEST, false, false, false),
+                (1, MAX_LINE_BYTES, true, false, false),
+                (1, MAX_LINE_BYTES, false, false, false),
                 (1, 5, false, true, true),
                 (2, 4, true, true, true)
             ]

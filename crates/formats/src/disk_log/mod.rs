@@ -7,18 +7,18 @@
 
 mod calendar;
 mod clock;
+mod column_guess;
 mod columns;
 mod counters;
 mod ending;
 mod json;
-mod known;
 mod landmark;
 mod line;
 mod lines;
 mod notes;
 mod number;
 mod one_host;
-mod other;
+mod other_tool;
 mod pace;
 mod prefix;
 mod prometheus;
@@ -34,10 +34,10 @@ mod vmstat;
 mod wrapped;
 
 pub use calendar::DateOrder;
+pub use column_guess::ColumnGuess;
 pub use columns::{Columns, ColumnsError};
-pub use known::ColumnGuess;
 pub use notes::{LineNotes, Notes};
-pub use other::OtherTool;
+pub use other_tool::OtherTool;
 pub use prometheus::MatrixError;
 pub use reader::{Reader, is_binary};
 
@@ -132,7 +132,7 @@ pub enum LogError {
     #[error(
         "line {line}: no header names the {figures} figures of each device, and no known \
          columns fit them beyond doubt; give them with --columns{}",
-        such_as(.candidates)
+        examples(.candidates)
     )]
     NoColumns {
         /// The first line of figures.
@@ -176,7 +176,7 @@ pub enum LogError {
     },
 }
 
-fn such_as(list: &[String]) -> String {
+fn examples(list: &[String]) -> String {
     if list.is_empty() {
         return ", as the header of the log would: 'Device r/s w/s rkB/s wkB/s await %util'"
             .to_owned();

@@ -1,12 +1,12 @@
 //! Remarks on a log, next to its figures.
 
 use super::calendar::DateOrder;
-use super::known::ColumnGuess;
+use super::column_guess::ColumnGuess;
 
 /// Number of line numbers kept of lines that were not understood.
-const KEPT: usize = 10;
+const MAX_LINE_NUMBERS: usize = 10;
 /// Number of characters shown of such a line.
-const SHOWN: usize = 60;
+const MAX_LINE_CHARS: usize = 60;
 /// Number of names kept of columns and groups.
 const NAMES: usize = 16;
 
@@ -26,13 +26,18 @@ impl LineNotes {
     pub(crate) fn add(&mut self, line: u64, text: &str) {
         if self.count == 0 {
             let plain = |c: char| if c.is_control() { '.' } else { c };
-            self.example = text.trim().chars().map(plain).take(SHOWN).collect();
+            self.example = text
+                .trim()
+                .chars()
+                .map(plain)
+                .take(MAX_LINE_CHARS)
+                .collect();
         }
         if self.first.last() == Some(&line) {
             return;
         }
         self.count += 1;
-        if self.first.len() < KEPT {
+        if self.first.len() < MAX_LINE_NUMBERS {
             self.first.push(line);
         }
     }
@@ -201,7 +206,7 @@ fn counted(count: u64, one: &str, many: &str) -> String {
 }
 
 fn remember(names: &mut Vec<String>, name: &str) {
-    let name: String = name.chars().take(SHOWN).collect();
+    let name: String = name.chars().take(MAX_LINE_CHARS).collect();
     if names.len() < NAMES && !names.contains(&name) {
         names.push(name);
     }

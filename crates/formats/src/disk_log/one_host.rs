@@ -8,7 +8,7 @@ use super::LogError;
 pub(crate) struct OneHost(Option<String>);
 
 /// Names that a host has before it is given one.
-const NO_NAMES: [&str; 3] = ["localhost", "(none)", "unknown"];
+const PLACEHOLDER_NAMES: [&str; 3] = ["localhost", "(none)", "unknown"];
 /// Words that count runs, where a number follows them.
 const COUNTS: [&str; 13] = [
     "run",
@@ -26,7 +26,7 @@ const COUNTS: [&str; 13] = [
     "tick",
 ];
 /// The longest name that is kept.
-const LONGEST: usize = 255;
+const MAX_NAME_BYTES: usize = 255;
 
 impl OneHost {
     /// Takes the name of a host from this line.
@@ -59,7 +59,7 @@ impl OneHost {
 
 /// True if a host was given this name.
 pub(crate) fn is_given(name: &str) -> bool {
-    !name.is_empty() && name.len() <= LONGEST && !NO_NAMES.contains(&label(name))
+    !name.is_empty() && name.len() <= MAX_NAME_BYTES && !PLACEHOLDER_NAMES.contains(&label(name))
 }
 
 /// The lines are of several hosts.
@@ -82,21 +82,21 @@ fn label(name: &str) -> &str {
 
 /// Words in which the texts in front of two lines name two hosts: the same word with another number, as `db1` and
 /// `db2`.
-pub(crate) fn in_fronts<'a>(one: &'a str, other: &'a str) -> Option<(&'a str, &'a str)> {
+pub(crate) fn differing_hosts<'a>(one: &'a str, other: &'a str) -> Option<(&'a str, &'a str)> {
     let letters = |word: &'a str| {
         word.split(|c: char| c.is_ascii_digit())
             .filter(|part| !part.is_empty())
     };
-    let mut pairs = words(one).zip(words(other));
+    let mut pairs = candidate_words(one).zip(candidate_words(other));
     pairs.find(|&(a, b)| a != b && is_name(a) && is_name(b) && letters(a).eq(letters(b)))
 }
 
 /// Words of the text in front of a line that may be names of hosts.
 pub(crate) fn names(front: &str) -> impl Iterator<Item = &str> {
-    words(front).filter(|word| is_name(word))
+    candidate_words(front).filter(|word| is_name(word))
 }
 
-fn words(front: &str) -> impl Iterator<Item = &str> {
+fn candidate_words(front: &str) -> impl Iterator<Item = &str> {
     front
         .split(|c: char| c.is_whitespace() || "|:;,=+()[]<>'\"".contains(c))
         .filter(|word| !word.is_empty())
@@ -158,7 +158,8 @@ impl Headings {
         let name = || {
             let mut words = line.split_whitespace();
             let name = words.next()?;
-            let is_name = words.all(is_number_of_hosts) && name.len() <= LONGEST && !is_count(name);
+            let is_name =
+                words.all(is_number_of_hosts) && name.len() <= MAX_NAME_BYTES && !is_count(name);
             is_name.then(|| name.to_owned())
         };
         let above = self.rule.take();
@@ -266,7 +267,7 @@ mod tests {
             ("runner1: ", "runner2: ", Some(("runner1", "runner2"))),
             ("> ", "> > ", None),
         ] {
-            assert_eq!(in_fronts(one, other), expected, "{one} {other}");
+            assert_eq!(differing_hosts(one, other), expected, "{one} {other}");
         }
     }
 }

@@ -7,11 +7,11 @@ use record::Nanos;
 use record::sample::{Gap, SampleTime};
 
 /// Interval where the log does not give it: the most usual one.
-const USUAL: Nanos = Nanos::from_secs(1);
+const DEFAULT_INTERVAL: Nanos = Nanos::from_secs(1);
 /// Number of last distances between times that are kept.
-const KEPT: usize = 15;
+const KEPT_INTERVALS: usize = 15;
 /// Times are printed in whole seconds, and iostat is late at times.
-const SLACK: f64 = 1.6;
+const GAP_FACTOR: f64 = 1.6;
 
 /// Time of a report, as far as it is known.
 #[derive(Clone, Copy, Debug)]
@@ -131,7 +131,7 @@ impl Pace {
         let mut between = None;
         if let Some(distance) = distance {
             let over = distance - length.as_secs_f64();
-            let slack = SLACK.max(length.as_secs_f64() * 0.1);
+            let slack = GAP_FACTOR.max(length.as_secs_f64() * 0.1);
             if over > slack {
                 between = Some(Gap::Unseen(nanos(over)));
             } else if over < -slack && distance >= 0.0 && self.given.is_none() && !timing.first {
@@ -189,7 +189,7 @@ impl Pace {
 
     fn distance(&mut self, seconds: f64) {
         if seconds > 0.0 {
-            if self.distances.len() == KEPT {
+            if self.distances.len() == KEPT_INTERVALS {
                 self.distances.pop_front();
             }
             self.distances.push_back(seconds);
@@ -204,7 +204,7 @@ impl Pace {
             Some(seconds) => nanos(*seconds),
             None => {
                 self.guessed = true;
-                USUAL
+                DEFAULT_INTERVAL
             }
         }
     }
@@ -330,7 +330,7 @@ mod tests {
         let mut pace = Pace::new(Some(Nanos::from_secs(5)));
         assert_eq!(pace.interval(&nothing).at.elapsed, Nanos::from_secs(5));
         let mut pace = Pace::new(None);
-        assert_eq!(pace.interval(&nothing).length, USUAL);
+        assert_eq!(pace.interval(&nothing).length, DEFAULT_INTERVAL);
         assert!(pace.guessed());
     }
 }

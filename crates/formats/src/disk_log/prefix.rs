@@ -10,11 +10,11 @@ use super::sar;
 use super::stamp::{self, PrintedTimestamp};
 
 /// The longest prefix that is believed.
-const LONGEST: usize = 120;
+const MAX_PREFIX_BYTES: usize = 120;
 /// Begin of iostat's header of the processor.
 const CPU: &str = "avg-cpu:";
 /// Names that are kept at most.
-const MOST_NAMES: usize = 10_000;
+const MAX_NAMES: usize = 10_000;
 
 /// Prefix of the lines, as it stood in front of the last line that was recognized for certain.
 #[derive(Debug, Default)]
@@ -44,13 +44,13 @@ impl Prefix {
         };
         let own = BannerLine::host_of(&line[at..]);
         let is_named = own.is_some_and(|own| one_host::is_given(&own));
-        if is_named && self.named.len() < MOST_NAMES {
+        if is_named && self.named.len() < MAX_NAMES {
             let names = one_host::names(&line[..at]).chain(self.headings.now());
             self.named.extend(names.map(str::to_owned));
             self.headers.clear();
         }
         // The header of the processor belongs to the report of which that of the disks is.
-        if !line[at..].starts_with(CPU) && self.headers.len() < MOST_NAMES {
+        if !line[at..].starts_with(CPU) && self.headers.len() < MAX_NAMES {
             for name in one_host::names(&line[..at]) {
                 *self.headers.entry(name.to_owned()).or_default() += 1;
             }
@@ -58,7 +58,7 @@ impl Prefix {
         let headed = self.headings.hosts();
         self.headed = headed.map(|(first, other)| (first.to_owned(), other.to_owned()));
         if self.text != line[..at] {
-            let hosts = one_host::in_fronts(&self.text, &line[..at]);
+            let hosts = one_host::differing_hosts(&self.text, &line[..at]);
             self.hosts = hosts.map(|(first, other)| (first.to_owned(), other.to_owned()));
             self.text.clear();
             if !line[..at].trim().is_empty() {
@@ -78,7 +78,7 @@ impl Prefix {
     /// nothing else shows whether there are two: words in front of headers, if each stood in front of two; or the
     /// names of two headings. `None` where too many were named.
     pub(crate) fn unnamed_hosts(&self) -> Option<(&str, &str)> {
-        if self.named.len() >= MOST_NAMES {
+        if self.named.len() >= MAX_NAMES {
             return None;
         }
         let is_repeated = |name: &String| self.headers.get(name).is_some_and(|count| *count > 1);
@@ -125,12 +125,12 @@ fn landmark(line: &str, headers: &mut LastHeader) -> Option<usize> {
             let before = line[..*at].chars().next_back();
             before.is_none_or(|c| !c.is_alphanumeric() && !"_-%".contains(c))
         };
-        places.find(begins).filter(|at| *at <= LONGEST)
+        places.find(begins).filter(|at| *at <= MAX_PREFIX_BYTES)
     };
     let cpu = found(CPU);
     let devices = || found("Device").filter(|at| headers.columns(&line[*at..]).is_some());
     let machine = || found("Linux ").filter(|at| BannerLine::of_line(&line[*at..]).is_some());
-    let disks = || sar_header(line).filter(|at| *at <= LONGEST);
+    let disks = || sar_header(line).filter(|at| *at <= MAX_PREFIX_BYTES);
     cpu.or_else(devices).or_else(machine).or_else(disks)
 }
 

@@ -10,7 +10,7 @@ use super::report::{Report, Row};
 
 const SECTOR: f64 = 512.0;
 /// Maximum number of values that are kept: some hundred megabytes.
-const MOST_VALUES: usize = 1 << 23;
+const MAX_VALUES: usize = 1 << 23;
 
 /// A counter of node_exporter (its diskstats collector).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -88,7 +88,7 @@ pub enum MatrixError {
     )]
     Hosts(Vec<String>),
     /// The answer has too many values.
-    #[error("it has more than {MOST_VALUES} values; query a shorter range, or fewer devices")]
+    #[error("it has more than {MAX_VALUES} values; query a shorter range, or fewer devices")]
     Long,
 }
 
@@ -140,7 +140,7 @@ impl Matrix {
             return;
         };
         self.count += 1;
-        if self.count <= MOST_VALUES && value.is_finite() {
+        if self.count <= MAX_VALUES && value.is_finite() {
             self.series.entry(current).or_default().push((at, value));
         }
     }
@@ -161,7 +161,7 @@ impl Matrix {
         if self.hosts.len() > 1 {
             return Err(MatrixError::Hosts(self.hosts.into_iter().collect()));
         }
-        if self.count > MOST_VALUES {
+        if self.count > MAX_VALUES {
             return Err(MatrixError::Long);
         }
         let mut times = BTreeSet::new();

@@ -11,7 +11,7 @@ use super::landmark::{BannerLine, strip_colours};
 use super::lines::{LinePiece, Lines};
 use super::notes::Notes;
 use super::one_host::{self, OneHost};
-use super::other::{self, OtherTool};
+use super::other_tool::{self, OtherTool};
 use super::prefix::{Prefix, unquoted};
 use super::prometheus::Readings;
 use super::report::Report;
@@ -218,7 +218,7 @@ impl ReaderState {
         if piece.begins {
             let plain = unquoted(text);
             bytes = bytes.get(text.len() - plain.len()..).unwrap_or_default();
-            self.turn(piece.line, plain);
+            self.change_form(piece.line, plain);
         }
         if self.form == LineForm::Json {
             self.json(piece.line, bytes, piece.ends, piece.terminated)?;
@@ -262,7 +262,7 @@ impl ReaderState {
 
     /// Takes a whole line.
     fn line(&mut self, line: &Line<'_>) -> Result<(), LogError> {
-        self.turn(line.number, &line.text);
+        self.change_form(line.number, &line.text);
         if let Some(host) = BannerLine::host_of(&line.text) {
             self.host.check(line.number, &host)?;
         }
@@ -287,10 +287,10 @@ impl ReaderState {
     }
 
     /// Changes to another form, where a line is the first one of it.
-    fn turn(&mut self, line: u64, text: &str) {
+    fn change_form(&mut self, line: u64, text: &str) {
         let is_front = !self.any && line <= SEARCHED_LINES;
         if is_front && self.other.is_none() {
-            self.other = other::tool(text).map(|tool| (line, tool));
+            self.other = other_tool::tool(text).map(|tool| (line, tool));
         }
         let form = if is_text(text) {
             LineForm::Iostat
@@ -331,7 +331,7 @@ impl ReaderState {
 
     fn leave_form(&mut self) {
         match self.form {
-            LineForm::Iostat => self.text.leave(&mut self.calendar, &mut self.notes),
+            LineForm::Iostat => self.text.end_form(&mut self.calendar, &mut self.notes),
             LineForm::Json => self.json.end(&mut self.notes),
             LineForm::Sar => self.sar.reports.cut(),
             LineForm::Sadf => self.sadf.reports.cut(),
@@ -372,7 +372,7 @@ impl ReaderState {
     }
 
     /// Makes a sample of the next complete report. Returns whether there was one.
-    fn pass_on(&mut self) -> bool {
+    fn emit_sample(&mut self) -> bool {
         let Some(report) = self.report() else {
             return false;
         };
@@ -407,7 +407,7 @@ impl<R: BufRead> Iterator for Reader<R> {
             if let Some(reading) = self.parts.series.take() {
                 return Some(Ok(reading));
             }
-            if self.parts.pass_on() {
+            if self.parts.emit_sample() {
                 continue;
             }
             if matches!(self.stage, Stage::Ended | Stage::Failed) {

@@ -54,7 +54,7 @@ impl Report {
 }
 
 /// Maximum number of devices of a report: the kernel has no more numbers for disks, and memory is bounded.
-const MOST_ROWS: usize = 1 << 16;
+const MAX_ROWS: usize = 1 << 16;
 
 /// Builder of reports, line by line.
 #[derive(Debug)]
@@ -188,7 +188,7 @@ impl Reports {
             // The header is gone, or the last part of the report before was.
             self.end();
         }
-        if self.current.rows.len() >= MOST_ROWS {
+        if self.current.rows.len() >= MAX_ROWS {
             return false;
         }
         self.touch(line);
@@ -219,7 +219,7 @@ impl Reports {
     }
 
     /// Marks the current report as damaged, since a line of it is lost.
-    pub(crate) fn damage(&mut self) {
+    pub(crate) fn mark_damaged(&mut self) {
         self.current.damaged = true;
     }
 

@@ -10,7 +10,7 @@ use super::number::Number;
 
 /// Maximum of any figure in a second: beyond it a counter went back, and the difference was taken for an unsigned
 /// number.
-const MOST: f64 = 1e15;
+const MAX_FIGURE: f64 = 1e15;
 
 /// Figures of a device in an interval, by part and figure, in our units.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -53,7 +53,7 @@ impl Figures {
         let most = match column {
             // In a hundred times the interval, nothing was ever in flight.
             Column::Busy => 1e4,
-            _ => MOST,
+            _ => MAX_FIGURE,
         };
         if !number.value.is_finite() || number.value < 0.0 || number.value > most {
             self.reset |= column != Column::Unknown;
@@ -277,13 +277,13 @@ struct PrintedFigure {
 
 /// Maximum relative error of a quotient of figures that is given: 0.00 MB/s of 0.5 requests a second do not mean
 /// requests of no bytes.
-const FURTHEST_OFF: f64 = 0.1;
+const MAX_RELATIVE_ERROR: f64 = 0.1;
 
 /// The mean size of some requests in bytes, where the figures are precise enough for it.
 fn mean_size(bytes: PrintedFigure, iops: PrintedFigure) -> Option<f64> {
     let is_precise = iops.value > 0.0
         && iops.rounded / iops.value + bytes.rounded / bytes.value.max(f64::MIN_POSITIVE)
-            <= FURTHEST_OFF;
+            <= MAX_RELATIVE_ERROR;
     is_precise.then(|| bytes.value / iops.value)
 }
 

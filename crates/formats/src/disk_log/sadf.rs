@@ -14,11 +14,11 @@ use super::stamp::stamp;
 /// Start of a header of `sadf -d`.
 const HEADER: &str = "# hostname;interval;timestamp;";
 /// Word in place of a device where the host was started.
-const RESTART: &str = "LINUX-RESTART";
+const RESTART_WORD: &str = "LINUX-RESTART";
 /// Fields in front of the device.
-const LEADING: usize = 3;
+const FIELDS_BEFORE_DEVICE: usize = 3;
 /// Fields of a line of `sadf -p`.
-const OF_FIGURE: usize = 6;
+const FIGURE_FIELDS: usize = 6;
 
 /// Form of the output.
 #[derive(Debug)]
@@ -51,7 +51,7 @@ struct LeadingFields<'a> {
 
 impl<'a> LeadingFields<'a> {
     fn of(fields: &[&'a str]) -> Option<LeadingFields<'a>> {
-        let [hostname, interval, time] = *fields.first_chunk::<LEADING>()?;
+        let [hostname, interval, time] = *fields.first_chunk::<FIELDS_BEFORE_DEVICE>()?;
         let interval: i64 = interval.parse().ok()?;
         Some(LeadingFields {
             hostname,
@@ -74,13 +74,16 @@ impl Sadf {
     /// True if this line is one of sadf's output.
     pub(crate) fn begins(text: &str) -> bool {
         let is_restart =
-            || text.contains(RESTART) && [';', '\t'].iter().any(|by| is_restart(text, *by));
+            || text.contains(RESTART_WORD) && [';', '\t'].iter().any(|by| is_restart(text, *by));
         header(text).is_some() || is_figure(text) || is_restart()
     }
 
     /// The host of a line of figures.
     pub(crate) fn host_of(text: &str) -> Option<&str> {
-        let fields: Vec<&str> = text.split(separator_of(text)).take(LEADING).collect();
+        let fields: Vec<&str> = text
+            .split(separator_of(text))
+            .take(FIELDS_BEFORE_DEVICE)
+            .collect();
         LeadingFields::of(&fields).map(|leading| leading.hostname)
     }
 
@@ -123,7 +126,7 @@ impl Sadf {
         let Some(leading) = LeadingFields::of(&fields) else {
             return notes.garbage.add(line, text);
         };
-        let rest = &fields[LEADING..];
+        let rest = &fields[FIELDS_BEFORE_DEVICE..];
         let row = match &self.table {
             Table::Other => return,
             Table::Disks(columns) => columns_of(columns, rest, terminated),
@@ -137,7 +140,7 @@ impl Sadf {
             }
             Err(TruncatedLine) => {
                 notes.cut.add(line, text);
-                self.reports.damage();
+                self.reports.mark_damaged();
             }
             Ok(None) => {}
         }
@@ -247,15 +250,16 @@ fn header(text: &str) -> Option<Table> {
 /// True if the host was started here.
 fn is_restart(text: &str, separator: char) -> bool {
     let fields: Vec<&str> = text.split(separator).collect();
-    let place = fields.get(LEADING);
-    place.is_some_and(|place| place.starts_with(RESTART)) && LeadingFields::of(&fields).is_some()
+    let place = fields.get(FIELDS_BEFORE_DEVICE);
+    place.is_some_and(|place| place.starts_with(RESTART_WORD))
+        && LeadingFields::of(&fields).is_some()
 }
 
 fn is_figure(text: &str) -> bool {
     let mut fields = text.split('\t');
     let is_number = |text: &str| text.parse::<i64>().is_ok();
     text.contains('\t')
-        && fields.clone().count() == OF_FIGURE
+        && fields.clone().count() == FIGURE_FIELDS
         && fields.nth(1).is_some_and(is_number)
         && fields
             .next()

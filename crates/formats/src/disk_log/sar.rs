@@ -11,10 +11,10 @@ use super::number::{Number, number};
 use super::report::{Reports, Row};
 use super::row::Figures;
 use super::stamp::PrintedTimestamp;
-use super::{Columns, other};
+use super::{Columns, other_tool};
 
 /// Words of a line where the host was started.
-const RESTART: [&str; 2] = ["LINUX", "RESTART"];
+const RESTART_WORDS: [&str; 2] = ["LINUX", "RESTART"];
 /// Maximum number of words of a time of day, with the half of the day and a zone.
 const TIME_FIELDS: usize = 5;
 const DAY: f64 = 86_400.0;
@@ -128,7 +128,7 @@ impl Sar {
             // What people say of a moment: '12:00:01  COM  upgrade'.
             if rest.first() != Some(&"COM") {
                 notes.garbage.add(line, text);
-                self.reports.damage();
+                self.reports.mark_damaged();
             }
             return;
         };
@@ -151,7 +151,7 @@ impl Sar {
         };
         self.row(line, &stamp, row, calendar, notes);
         if is_short {
-            self.reports.damage();
+            self.reports.mark_damaged();
         }
     }
 
@@ -239,14 +239,15 @@ pub(crate) fn disks(text: &str) -> Option<(usize, Columns)> {
 }
 
 fn is_restart(text: &str) -> bool {
-    if !text.contains(RESTART[0]) {
+    if !text.contains(RESTART_WORDS[0]) {
         return false;
     }
     let mut words = text.split_whitespace();
     let mut time: Vec<&str> = Vec::new();
     while let Some(word) = words.next() {
-        if word == RESTART[0] {
-            return words.next() == Some(RESTART[1]) && time_of_day(&time.join(" ")).is_some();
+        if word == RESTART_WORDS[0] {
+            return words.next() == Some(RESTART_WORDS[1])
+                && time_of_day(&time.join(" ")).is_some();
         }
         time.push(word);
         if time.len() > TIME_FIELDS {
@@ -284,7 +285,7 @@ fn header(text: &str) -> Option<(PrintedTimestamp, Table)> {
     (1..=most).find_map(|count| {
         let (time, names) = words.split_at(count);
         let stamp = time_of_day(&time.join(" "))?;
-        other::is_sysstats(names).then_some((stamp, Table::Other))
+        other_tool::is_sysstats(names).then_some((stamp, Table::Other))
     })
 }
 

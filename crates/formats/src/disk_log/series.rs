@@ -16,7 +16,7 @@ use super::row::Figures;
 use super::{FirstReport, LogReport};
 
 /// Maximum number of names, so that a damaged log does not fill the memory.
-const MOST_NAMES: usize = 1 << 16;
+const MAX_NAMES: usize = 1 << 16;
 
 /// The samples of a log, as they come about.
 #[derive(Debug)]
@@ -227,7 +227,7 @@ impl Series {
                 notes.group(&row.name);
             } else if is_statistic {
                 notes.statistic(&row.name);
-            } else if !self.meet(&row.name, &row.figures, at) {
+            } else if !self.remember(&row.name, &row.figures, at) {
                 notes.garbage.add(report.line, &row.name);
             }
             !is_sum && !is_statistic
@@ -244,7 +244,7 @@ impl Series {
     }
 
     /// Remembers a device and what is known of it. Returns whether there is room for it.
-    fn meet(&mut self, name: &str, figures: &Figures, at: SampleTime) -> bool {
+    fn remember(&mut self, name: &str, figures: &Figures, at: SampleTime) -> bool {
         if let Some(known) = self.devices.get_mut(name) {
             known.reported.join(figures);
             known.run = self.run;
@@ -253,7 +253,7 @@ impl Series {
         let Ok(id) = u32::try_from(self.devices.len()) else {
             return false;
         };
-        if self.devices.len() >= MOST_NAMES {
+        if self.devices.len() >= MAX_NAMES {
             return false;
         }
         let known = LoggedDevice {
@@ -365,11 +365,11 @@ fn numbered_disk(name: &str) -> Option<String> {
 
 /// Tolerance in comparing busy times: a partition's requests keep its disk busy too, but for rounding and the moment
 /// of reading.
-const BUSIER: f64 = 0.1;
+const BUSY_TOLERANCE: f64 = 0.1;
 
 fn is_busier(part: &Figures, disk: &Figures) -> bool {
     let busy = part.busy.zip(disk.busy);
-    busy.is_some_and(|(part, disk)| part > disk + BUSIER)
+    busy.is_some_and(|(part, disk)| part > disk + BUSY_TOLERANCE)
 }
 
 /// A name in the order in which people read: `sda2` before `sda10`.

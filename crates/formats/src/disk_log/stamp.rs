@@ -33,12 +33,12 @@ pub(crate) struct PrintedTimestamp {
 }
 
 /// The longest line that can be a time.
-const LONGEST: usize = 64;
+const MAX_LINE_BYTES: usize = 64;
 
 /// Reads a line that holds a time and nothing else.
 pub(crate) fn stamp(line: &str) -> Option<PrintedTimestamp> {
     let line = unadorned(line);
-    if line.len() > LONGEST {
+    if line.len() > MAX_LINE_BYTES {
         return None;
     }
     let line = without_label(line);
@@ -164,7 +164,10 @@ pub(crate) fn raw_date(text: &str) -> Option<RawDate> {
     let others = text.chars().filter(|c| !c.is_ascii_digit());
     let allowed = |c: char| "/.- ".contains(c) || "年月日년월일".contains(c);
     let [a, b, c] = words[..] else { return None };
-    if text.len() > LONGEST || words.iter().any(|w| w.len() > 4) || !others.clone().all(allowed) {
+    if text.len() > MAX_LINE_BYTES
+        || words.iter().any(|w| w.len() > 4)
+        || !others.clone().all(allowed)
+    {
         return None;
     }
     let numbers = [a.parse().ok()?, b.parse().ok()?, c.parse().ok()?];

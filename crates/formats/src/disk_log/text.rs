@@ -6,8 +6,8 @@ use record::sample::{SampleSource, SourceKind};
 
 use super::Columns;
 use super::calendar::Calendar;
+use super::column_guess::{self, SUFFICIENT_RELATIONS};
 use super::columns::{LastHeader, NamePlace};
-use super::known::{self, ENOUGH};
 use super::landmark::{BannerLine, cpu_header, cpu_shares, is_other_header};
 use super::line::{DeviceLine, device_line, has_decimal_comma, headless_figures};
 use super::notes::Notes;
@@ -17,8 +17,8 @@ use super::stamp::{self, PrintedTimestamp};
 use super::wrapped::Line;
 
 /// Limits of the lines, and of the bytes, that are examined before the columns are guessed.
-const HELD_LINES: usize = 4096;
-const HELD_BYTES: usize = 1 << 20;
+const MAX_EXAMINED_LINES: usize = 4096;
+const MAX_EXAMINED_BYTES: usize = 1 << 20;
 
 /// The columns are gone, and could not be determined.
 #[derive(Debug)]
@@ -101,7 +101,7 @@ impl Text {
         }
         if let Some(columns) = Columns::of_header(&line.text) {
             // The log begins within a report, and the headers come later.
-            if known::usual_count(&self.rows) == Some(columns.count()) {
+            if column_guess::usual_count(&self.rows) == Some(columns.count()) {
                 self.columns = Some(Arc::new(columns));
             }
             self.release(calendar, notes)
@@ -109,9 +109,9 @@ impl Text {
             self.known(line, calendar, notes);
             return Ok(());
         }
-        self.hold(line);
-        if self.held.len() >= HELD_LINES
-            || self.held_bytes >= HELD_BYTES
+        self.hold_line(line);
+        if self.held.len() >= MAX_EXAMINED_LINES
+            || self.held_bytes >= MAX_EXAMINED_BYTES
             || self.has_known_columns()
         {
             self.release(calendar, notes)?;
@@ -126,12 +126,12 @@ impl Text {
         notes: &mut Notes,
     ) -> Result<(), ColumnsLost> {
         self.release(calendar, notes)?;
-        self.leave(calendar, notes);
+        self.end_form(calendar, notes);
         Ok(())
     }
 
     /// Ends this form, since another follows. Figures whose columns are still unknown are given up.
-    pub(crate) fn leave(&mut self, calendar: &mut Calendar, notes: &mut Notes) {
+    pub(crate) fn end_form(&mut self, calendar: &mut Calendar, notes: &mut Notes) {
         self.release(calendar, notes)
             .unwrap_or_else(|_| self.drop_held(notes));
         self.reports.cut();
@@ -144,7 +144,7 @@ impl Text {
         open && self.columns.is_none() && headless_figures(text).is_some()
     }
 
-    fn hold(&mut self, line: &Line<'_>) {
+    fn hold_line(&mut self, line: &Line<'_>) {
         self.rows.extend(headless_figures(&line.text));
         self.held_bytes += line.text.len() + 64;
         self.held.push(line.clone().into_owned());
@@ -154,7 +154,7 @@ impl Text {
     fn drop_held(&mut self, notes: &mut Notes) {
         for held in std::mem::take(&mut self.held) {
             if headless_figures(&held.text).is_some() {
-                self.lose(&held, notes);
+                self.note_lost_line(&held, notes);
             }
         }
         self.rows.clear();
@@ -164,7 +164,8 @@ impl Text {
     /// True if the lines that are held show their columns beyond doubt. Tested now and then, since it takes time.
     fn has_known_columns(&self) -> bool {
         self.rows.len().is_multiple_of(64)
-            && known::guess(&self.rows).is_some_and(|guess| guess.checked >= ENOUGH)
+            && column_guess::guess(&self.rows)
+                .is_some_and(|guess| guess.checked >= SUFFICIENT_RELATIONS)
     }
 
     /// Reads the lines that were held, by the columns that they show.
@@ -173,11 +174,11 @@ impl Text {
             return Ok(());
         };
         if self.columns.is_none() {
-            let Some(guess) = known::guess(&self.rows) else {
+            let Some(guess) = column_guess::guess(&self.rows) else {
                 return Err(ColumnsLost {
                     line: first.number,
-                    figures: known::usual_count(&self.rows).unwrap_or_default(),
-                    candidates: known::candidates_text(&self.rows),
+                    figures: column_guess::usual_count(&self.rows).unwrap_or_default(),
+                    candidates: column_guess::candidates_text(&self.rows),
                 });
             };
             self.columns = Some(Arc::new(guess.columns.clone()));
@@ -284,25 +285,25 @@ impl Text {
             Section::Other => return,
             _ => match &self.columns {
                 Some(columns) => columns.clone(),
-                None => return self.lose(line, notes),
+                None => return self.note_lost_line(line, notes),
             },
         };
         match device_line(&columns, text, line.terminated) {
             Some(DeviceLine { row, cut }) => {
                 if cut {
                     notes.cut.add(line.number, text);
-                    self.reports.damage();
+                    self.reports.mark_damaged();
                 }
                 if !self.reports.row(line.number, row) {
-                    self.lose(line, notes);
+                    self.note_lost_line(line, notes);
                 }
             }
-            None => self.lose(line, notes),
+            None => self.note_lost_line(line, notes),
         }
     }
 
-    fn lose(&mut self, line: &Line<'_>, notes: &mut Notes) {
+    fn note_lost_line(&mut self, line: &Line<'_>, notes: &mut Notes) {
         notes.garbage.add(line.number, &line.text);
-        self.reports.damage();
+        self.reports.mark_damaged();
     }
 }

@@ -15,11 +15,11 @@ use super::stamp::stamp;
 const FIGURES: usize = 10;
 const SECTOR: f64 = 512.0;
 /// Busy time is counted in whole seconds, which are a percent of this time at the most.
-const LEAST_FOR_BUSY: f64 = 100.0;
+const MIN_BUSY_INTERVAL_S: f64 = 100.0;
 /// Interval where the log does not give it, in seconds.
-const USUAL: f64 = 1.0;
+const DEFAULT_INTERVAL_S: f64 = 1.0;
 /// Maximum number of names, so that a damaged log does not fill the memory.
-const MOST_NAMES: usize = 1 << 16;
+const MAX_NAMES: usize = 1 << 16;
 
 /// A reader of vmstat's text.
 #[derive(Debug)]
@@ -92,7 +92,7 @@ impl Vmstat {
                 self.reports.set_length(Some(self.length(notes)));
             }
         }
-        if before.is_some() || self.totals.len() < MOST_NAMES {
+        if before.is_some() || self.totals.len() < MAX_NAMES {
             self.totals.insert(name.to_owned(), (counters, self.round));
         }
         // The first time, and after a round without it, there is nothing to compare with.
@@ -101,7 +101,7 @@ impl Vmstat {
         };
         let seconds = self.length(notes);
         let mut figures = counters.since(&before, seconds);
-        figures.busy = figures.busy.filter(|_| seconds >= LEAST_FOR_BUSY);
+        figures.busy = figures.busy.filter(|_| seconds >= MIN_BUSY_INTERVAL_S);
         self.reports.row(
             line,
             Row {
@@ -123,7 +123,7 @@ impl Vmstat {
             .or_else(given)
             .unwrap_or_else(|| {
                 notes.interval_unknown = true;
-                USUAL
+                DEFAULT_INTERVAL_S
             })
     }
 }

@@ -9,7 +9,7 @@ use super::Columns;
 use super::clock::time_of_day;
 use super::columns::{Column, LastHeader, NamePlace};
 use super::landmark::{BannerLine, cpu_shares};
-use super::line::LEAST_FIGURES;
+use super::line::MIN_FIGURES;
 use super::number::number;
 use super::sar;
 use super::stamp::PrintedTimestamp;
@@ -197,7 +197,7 @@ impl LineJoiner {
         match self.shape {
             None => {
                 let is_cpu = cpu_shares(text, None).is_some();
-                (is_figures && more >= LEAST_FIGURES && !is_cpu).then_some(true)
+                (is_figures && more >= MIN_FIGURES && !is_cpu).then_some(true)
             }
             Some(shape) if is_figures => {
                 // A number behind a word is no row.

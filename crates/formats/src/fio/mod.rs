@@ -8,7 +8,6 @@
 //! | `bw` | KiB/s | KiB/s, with `bw_bytes` next to it |
 //! | buckets | by index, with `FIO_IO_U_PLAT_BITS` next to them | by the value of their middle |
 
-mod asked;
 pub(crate) mod buckets;
 mod details;
 mod group;
@@ -18,3 +17,4 @@ mod options;
 pub(crate) mod read;
 mod work;
 pub(crate) mod write;
+mod written_options;

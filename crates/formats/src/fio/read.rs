@@ -317,7 +317,7 @@ fn percentiles(node: &Node<'_>, nanos: u64) -> Result<Vec<Percentile>, ReadError
 }
 
 /// Maximum number of I/Os: more than any disk does in a century, and few enough that sums do not overflow.
-const MOST_IOS: u64 = 1 << 53;
+const MAX_IOS: u64 = 1 << 53;
 
 /// JSON+'s buckets: by the middle of each, or in fio 2 by its number.
 fn histogram(node: &Node<'_>, nanos: u64) -> Result<Option<Histogram>, ReadError> {
@@ -338,7 +338,7 @@ fn histogram(node: &Node<'_>, nanos: u64) -> Result<Option<Histogram>, ReadError
         });
         let value = middle.and_then(|middle: u64| middle.checked_mul(nanos));
         let value = value.ok_or_else(|| node.wrong(key, "not a bucket"))?;
-        if count > MOST_IOS || histogram.count() > MOST_IOS {
+        if count > MAX_IOS || histogram.count() > MAX_IOS {
             return Err(node.wrong(key, "too large a count"));
         }
         histogram.record_many(value, count);

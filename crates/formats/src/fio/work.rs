@@ -66,9 +66,11 @@ impl Options<'_> {
     /// for reads and for writes (seen with fio 3.33).
     fn rate(&self, clones: u32, reads: Option<f64>) -> Option<f64> {
         /// Options that slow a job down and are no number of requests a second.
-        const SLOWING: [&str; 4] = ["rate", "thinktime", "latency_target", "flow"];
+        const THROTTLING_OPTIONS: [&str; 4] = ["rate", "thinktime", "latency_target", "flow"];
         let Some(given) = self.get("rate_iops") else {
-            let slowed = SLOWING.iter().any(|name| self.get(name).is_some());
+            let slowed = THROTTLING_OPTIONS
+                .iter()
+                .any(|name| self.get(name).is_some());
             return (!slowed).then_some(0.0);
         };
         let mut rates = given.split(',').map(|rate| match rate {

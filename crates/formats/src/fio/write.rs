@@ -8,7 +8,7 @@
 use record::{Activity, FlowSummary, Histogram, LatencySummary, PhaseSummary, Samples, Summary};
 
 use super::json::{Json, object};
-use super::{asked, buckets};
+use super::{buckets, written_options};
 use crate::WriteError;
 
 /// The version whose keys are written. Readers take the units from it.
@@ -79,8 +79,8 @@ fn job(group: u64, phase: &PhaseSummary, summary: &Summary) -> Json {
         ("eta", Json::Count(0)),
     ]);
     let elapsed = phase.seconds.map(|seconds| seconds.ceil() as u64);
-    entries.extend(known("elapsed", elapsed));
-    let options = asked::options(phase, summary);
+    entries.extend(known_key("elapsed", elapsed));
+    let options = written_options::options(phase, summary);
     if !options.is_empty() {
         let texts = options
             .into_iter()
@@ -107,18 +107,18 @@ fn job(group: u64, phase: &PhaseSummary, summary: &Summary) -> Json {
     if synced.is_some() || phase.work.sync_every == Some(0) {
         entries.push(("sync".to_owned(), syncs(synced)));
     }
-    entries.extend(known(
+    entries.extend(known_key(
         "job_runtime",
         millis.map(|millis| millis.saturating_mul(processes)),
     ));
-    entries.extend(known("usr_cpu", phase.cpu.user.map(share)));
-    entries.extend(known("sys_cpu", phase.cpu.system.map(share)));
+    entries.extend(known_key("usr_cpu", phase.cpu.user.map(share)));
+    entries.extend(known_key("sys_cpu", phase.cpu.system.map(share)));
     entries.extend(distribution(&phase.flows));
     Json::Object(entries)
 }
 
 /// A key where its value is known.
-fn known<T: Into<Json>>(key: &str, value: Option<T>) -> Option<(String, Json)> {
+fn known_key<T: Into<Json>>(key: &str, value: Option<T>) -> Option<(String, Json)> {
     value.map(|value| (key.to_owned(), value.into()))
 }
 
@@ -128,7 +128,7 @@ fn syncs(flow: Option<&FlowSummary>) -> Json {
         ..FlowSummary::of(Activity::Sync)
     };
     let flow = flow.unwrap_or(&none);
-    let mut entries: Vec<(String, Json)> = known("total_ios", flow.ops).into_iter().collect();
+    let mut entries: Vec<(String, Json)> = known_key("total_ios", flow.ops).into_iter().collect();
     entries.push(("lat_ns".to_owned(), latency(&flow.latency, flow.ops, true)));
     Json::Object(entries)
 }
@@ -146,13 +146,13 @@ fn direction(flow: Option<&FlowSummary>, millis: Option<u64>) -> Json {
     let flow = flow.unwrap_or(&none);
     let kib = flow.bytes_per_s.map(|rate| (rate / 1024.0) as u64);
     let mut entries: Vec<(String, Json)> = [
-        known("io_bytes", flow.bytes),
-        known("io_kbytes", flow.bytes.map(|bytes| bytes >> 10)),
-        known("bw_bytes", flow.bytes_per_s.map(|rate| rate.round() as u64)),
-        known("bw", kib),
-        known("iops", flow.ops_per_s),
-        known("runtime", millis),
-        known("total_ios", flow.ops),
+        known_key("io_bytes", flow.bytes),
+        known_key("io_kbytes", flow.bytes.map(|bytes| bytes >> 10)),
+        known_key("bw_bytes", flow.bytes_per_s.map(|rate| rate.round() as u64)),
+        known_key("bw", kib),
+        known_key("iops", flow.ops_per_s),
+        known_key("runtime", millis),
+        known_key("total_ios", flow.ops),
     ]
     .into_iter()
     .flatten()
@@ -217,11 +217,11 @@ fn latency(latency: &LatencySummary, ops: Option<u64>, whole: bool) -> Json {
     }
     let round = |nanos: f64| Json::Count(nanos.round() as u64);
     let mut entries: Vec<(String, Json)> = [
-        known("min", latency.min_ns.map(round)),
-        known("max", latency.max_ns.map(round)),
-        known("mean", latency.mean_ns),
-        known("stddev", latency.stddev_ns),
-        known("N", histogram.map(Histogram::count).or(ops)),
+        known_key("min", latency.min_ns.map(round)),
+        known_key("max", latency.max_ns.map(round)),
+        known_key("mean", latency.mean_ns),
+        known_key("stddev", latency.stddev_ns),
+        known_key("N", histogram.map(Histogram::count).or(ops)),
     ]
     .into_iter()
     .flatten()

@@ -4,7 +4,7 @@ use crate::support::{fixture, only};
 use record::{Bytes, JobOptions, Pattern, PhaseSummary, RandomDistribution, SizeShare, TargetKind};
 
 /// The first entry of fio's groups, with other options than it had.
-fn asked(options: &str) -> PhaseSummary {
+fn with_options(options: &str) -> PhaseSummary {
     let own =
         "\"numjobs\" : \"4\",\n        \"iodepth\" : \"8\",\n        \"ioengine\" : \"libaio\"";
     let text = fixture("fio-3.33-groups.json");
@@ -96,7 +96,7 @@ fn a_depth_is_that_of_the_engine() {
         (r#""ioengine": "libaio""#, Some(1)),
     ] {
         let options = format!(r#""numjobs": "4", {options}"#);
-        assert_eq!(asked(&options).work.depth, depth, "{options}");
+        assert_eq!(with_options(&options).work.depth, depth, "{options}");
     }
 }
 
@@ -115,13 +115,17 @@ fn a_rate_is_over_all_clones_and_directions() {
         (r#""direct": "1""#, Some(0.0)),
     ] {
         let options = format!(r#""numjobs": "4", {options}"#);
-        assert_eq!(asked(&options).work.rate_per_s, rate, "{options}");
+        assert_eq!(with_options(&options).work.rate_per_s, rate, "{options}");
     }
 }
 
 #[test]
 fn details_are_read_where_they_are_understood() {
-    let details = |options: &str| asked(&format!(r#""numjobs": "4", {options}"#)).work.details;
+    let details = |options: &str| {
+        with_options(&format!(r#""numjobs": "4", {options}"#))
+            .work
+            .details
+    };
     let share = |kib, share| SizeShare {
         size: Bytes::kib(kib),
         share,

@@ -27,7 +27,10 @@ pub(super) fn lines(server: &Server, volumes: &VolumesArgs) -> Vec<String> {
     }
     let instance = options(volumes).instance.scaled(volumes.scale);
     if !instance.is_open() {
-        lines.push(format!("All volumes together: {}.", together(&instance)));
+        lines.push(format!(
+            "All volumes together: {}.",
+            describe_caps(&instance)
+        ));
     }
     lines.extend(not_sold(&specs(volumes)));
     lines
@@ -51,11 +54,11 @@ fn not_sold(specs: &[VolumeSpec]) -> Vec<String> {
 }
 
 /// The caps of an instance: `3,000 IOPS, 81.2 MiB/s, up to 18,750 IOPS for 30.0 min`.
-fn together(caps: &Caps) -> String {
+fn describe_caps(caps: &Caps) -> String {
     let mut text = rates(caps.iops, caps.throughput);
     let burst = caps.burst;
     if let Some(iops) = caps.most_iops {
-        text.push_str(&format!(", up to {} IOPS for {burst}", whole(iops)));
+        text.push_str(&format!(", up to {} IOPS for {burst}", format_iops(iops)));
     }
     if let Some(rate) = caps.most_throughput {
         text.push_str(&format!(", up to {rate}/s for {burst}"));
@@ -86,7 +89,7 @@ fn caps(spec: &VolumeSpec) -> String {
 
 fn rates(iops: Option<f64>, bytes: Option<Bytes>) -> String {
     let iops = iops.map_or("no cap on IOPS".to_owned(), |iops| {
-        format!("{} IOPS", whole(iops))
+        format!("{} IOPS", format_iops(iops))
     });
     let bytes = bytes.map_or("no cap on throughput".to_owned(), |rate| {
         format!("{rate}/s")
@@ -94,7 +97,7 @@ fn rates(iops: Option<f64>, bytes: Option<Bytes>) -> String {
     format!("{iops}, {bytes}")
 }
 
-fn whole(iops: f64) -> String {
+fn format_iops(iops: f64) -> String {
     number(iops).trim_end_matches(".0").to_owned()
 }
 
@@ -158,7 +161,7 @@ mod tests {
             ..Caps::default()
         };
         assert_eq!(
-            together(&instance),
+            describe_caps(&instance),
             "3,600 IOPS, no cap on throughput, up to 20,000 IOPS for 30.0 min"
         );
     }

@@ -19,7 +19,7 @@ const LEDGER_FILES: [&str; 3] = ["-wal", "-journal", ""];
 /// Refuses a file that is there, and a place where none can be made.
 pub(super) fn check_new(path: &Path) -> Result<(), Failure> {
     for end in LEDGER_FILES {
-        let path = with(path, end);
+        let path = with_suffix(path, end);
         if path.symlink_metadata().is_ok() {
             return Err(Failure::refused(format!(
                 "{} exists; name a new file for the machine's ledger, or remove that one",
@@ -47,16 +47,16 @@ pub(super) fn keep_ledger(
     }
     let kept = keep_runs(copied, context);
     let placed = match wanted {
-        Some(wanted) => place(copied, wanted),
+        Some(wanted) => copy_to(copied, wanted),
         None => Ok(()),
     };
     all(context, kept, [placed])
 }
 
 /// Copies the ledger to a place where there is none. What another one put there meanwhile stays.
-fn place(copied: &Path, wanted: &Path) -> Result<(), Failure> {
+fn copy_to(copied: &Path, wanted: &Path) -> Result<(), Failure> {
     for end in LEDGER_FILES {
-        let (from, to) = (with(copied, end), with(wanted, end));
+        let (from, to) = (with_suffix(copied, end), with_suffix(wanted, end));
         if !from.is_file() {
             continue;
         }
@@ -81,7 +81,7 @@ fn place(copied: &Path, wanted: &Path) -> Result<(), Failure> {
 }
 
 /// A path with something behind its name.
-fn with(path: &Path, end: &str) -> PathBuf {
+fn with_suffix(path: &Path, end: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(end);
     PathBuf::from(name)
@@ -124,14 +124,14 @@ mod tests {
         let at = |name: &str| folder.path().join(name);
         fs::write(at("copied"), "runs").unwrap();
         fs::write(at("copied-wal"), "log").unwrap();
-        place(&at("copied"), &at("wanted")).unwrap();
+        copy_to(&at("copied"), &at("wanted")).unwrap();
         assert_eq!(fs::read(at("wanted")).unwrap(), b"runs");
         assert_eq!(fs::read(at("wanted-wal")).unwrap(), b"log");
 
         fs::write(at("wanted"), "older").unwrap();
         fs::remove_file(at("wanted-wal")).unwrap();
         fs::remove_file(at("copied-wal")).unwrap();
-        place(&at("copied"), &at("wanted")).unwrap_err();
+        copy_to(&at("copied"), &at("wanted")).unwrap_err();
         assert_eq!(fs::read(at("wanted")).unwrap(), b"older");
     }
 }

@@ -17,7 +17,7 @@ use super::qemu::{self, Accelerator};
 const LIMIT: Duration = Duration::from_secs(10);
 
 /// Message of a kernel that ran and found no root file system.
-const RAN: &str = "Unable to mount root";
+const KERNEL_STARTED_MESSAGE: &str = "Unable to mount root";
 
 /// Accelerator that is wanted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -70,5 +70,5 @@ fn a_kernel_runs(arch: &Arch, packages: &Packages) -> bool {
         .limit(LIMIT)
         .bound()
         .output();
-    output.is_ok_and(|output| output.text().contains(RAN))
+    output.is_ok_and(|output| output.text().contains(KERNEL_STARTED_MESSAGE))
 }

@@ -212,7 +212,7 @@ mod tests {
         assert!(Elf::new(b"#!/bin/sh\n").is_none());
     }
 
-    static OWN: LazyLock<Vec<u8>> = LazyLock::new(own_program);
+    static OWN_PROGRAM: LazyLock<Vec<u8>> = LazyLock::new(own_program);
 
     proptest! {
         // Each case copies a large program.
@@ -223,7 +223,7 @@ mod tests {
             at in 16_usize..512,
             with in any::<[u8; 8]>(),
         ) {
-            let mut bytes = OWN.clone();
+            let mut bytes = OWN_PROGRAM.clone();
             bytes[at..at + 8].copy_from_slice(&with);
             for bytes in [&bytes[..], &bytes[..cut]] {
                 let elf = Elf::new(bytes).unwrap();

@@ -37,7 +37,7 @@ pub enum Error {
         source: io::Error,
     },
     /// The machine was started and did not end as it should.
-    #[error("{what}{}", shown(last_lines))]
+    #[error("{what}{}", last_lines_text(last_lines))]
     Guest {
         /// The event.
         what: String,
@@ -62,7 +62,7 @@ impl Error {
     }
 }
 
-fn shown(lines: &[String]) -> String {
+fn last_lines_text(lines: &[String]) -> String {
     if lines.is_empty() {
         return "; its console shows nothing".to_owned();
     }

@@ -13,7 +13,7 @@ use super::arch::Arch;
 use super::cpio::Archive;
 use super::elf::Elf;
 use super::library::{Libraries, ProgramNeeds, Tree, neighbour};
-use super::modules::{AT_ONCE, Modules, ON_DEMAND};
+use super::modules::{EARLY_MODULES, Modules, ON_DEMAND};
 use super::packages::Packages;
 use super::{Error, Result};
 
@@ -264,9 +264,9 @@ impl<W: Write> Image<'_, W> {
 
     fn modules(&mut self, packages: &Packages) -> Result<()> {
         let modules = Modules::below(&packages.modules)?;
-        let at_once = self.add_modules(&modules.in_order(AT_ONCE)?)?;
+        let at_once = self.add_modules(&modules.in_order(EARLY_MODULES)?)?;
         let (mut needs, mut aliases) = (String::new(), String::new());
-        for name in AT_ONCE.iter().chain(ON_DEMAND) {
+        for name in EARLY_MODULES.iter().chain(ON_DEMAND) {
             let files = self.add_modules(&modules.in_order(&[name])?)?;
             needs.push_str(&format!("{name} {}\n", files.join(" ")));
             for alias in modules.aliases(name)? {

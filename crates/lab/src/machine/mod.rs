@@ -54,10 +54,10 @@ const BOOT: Duration = Duration::from_secs(1200);
 const POLL: Duration = Duration::from_millis(50);
 
 /// Longest time for which the last output may be on its way, without a byte of it moving.
-const LAST_OUTPUT: Duration = Duration::from_secs(60);
+const LAST_OUTPUT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The same, when QEMU has ended and the pipe holds all that there is.
-const REST: Duration = Duration::from_secs(2);
+const REMAINING_OUTPUT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Longest time for which a reader may take nothing, when the machine has failed and its last output is
 /// passed on.
@@ -413,10 +413,10 @@ impl Machine {
                 .map(|flow| flow.passed.load(Ordering::Acquire))
         };
         let short = |count: [u64; 2]| count.iter().zip(written).any(|(count, all)| *count < all);
-        let (mut before, mut moved, mut limit) = (arrived(), Instant::now(), LAST_OUTPUT);
+        let (mut before, mut moved, mut limit) = (arrived(), Instant::now(), LAST_OUTPUT_TIMEOUT);
         while short(before) {
             match self.event() {
-                Some(Event::Gone(_)) => limit = REST,
+                Some(Event::Gone(_)) => limit = REMAINING_OUTPUT_TIMEOUT,
                 Some(event) => return Err(self.unexpected(event)),
                 None if moved.elapsed() > limit => return Err(self.failed(lost)),
                 None => {}

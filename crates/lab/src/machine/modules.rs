@@ -10,7 +10,7 @@ use super::{Error, Result};
 
 /// Modules loaded before the command runs: the ring before the bus that uses it, both before the devices on
 /// it, and those that are quick to load and often used.
-pub(super) const AT_ONCE: &[&str] = &[
+pub(super) const EARLY_MODULES: &[&str] = &[
     "virtio_ring",
     "virtio",
     "virtio_pci",

@@ -9,7 +9,7 @@ use record::Bytes;
 use super::accel::Accel;
 use super::disk::{Disk, DiskContent};
 use super::packages::Packages;
-use super::qemu::MOST_DISKS;
+use super::qemu::MAX_DISKS;
 use super::{Error, Result};
 use crate::spec::STATE_SERIAL;
 
@@ -17,10 +17,10 @@ use crate::spec::STATE_SERIAL;
 const GRACE: Duration = Duration::from_secs(60);
 
 /// Longest serial number of a virtio disk, in bytes.
-const LONGEST_SERIAL: usize = 20;
+const MAX_SERIAL_BYTES: usize = 20;
 
 /// The least that the kernel and the tools run in.
-const LEAST_MEMORY: Bytes = Bytes::mib(384);
+const MIN_MEMORY: Bytes = Bytes::mib(384);
 
 /// Parts of a machine, and the command that it runs.
 #[derive(Clone, Debug)]
@@ -96,9 +96,9 @@ impl MachineOptions {
                 serial: STATE_SERIAL.to_owned(),
             });
         }
-        if disks.len() > MOST_DISKS {
+        if disks.len() > MAX_DISKS {
             return Err(Error::Unavailable(format!(
-                "the lab's machine has places for {MOST_DISKS} disks, and {} are wanted",
+                "the lab's machine has places for {MAX_DISKS} disks, and {} are wanted",
                 disks.len()
             )));
         }
@@ -108,16 +108,19 @@ impl MachineOptions {
                  own disk"
             )));
         }
-        if let Some(disk) = disks.iter().find(|disk| disk.serial.len() > LONGEST_SERIAL) {
+        if let Some(disk) = disks
+            .iter()
+            .find(|disk| disk.serial.len() > MAX_SERIAL_BYTES)
+        {
             return Err(Error::Unavailable(format!(
-                "the serial number {} is longer than the {LONGEST_SERIAL} bytes that a virtio disk \
+                "the serial number {} is longer than the {MAX_SERIAL_BYTES} bytes that a virtio disk \
                  has for it",
                 disk.serial
             )));
         }
-        if self.memory < LEAST_MEMORY {
+        if self.memory < MIN_MEMORY {
             return Err(Error::Unavailable(format!(
-                "{} of memory is too little for the lab's machine: it needs {LEAST_MEMORY}",
+                "{} of memory is too little for the lab's machine: it needs {MIN_MEMORY}",
                 self.memory
             )));
         }
@@ -163,7 +166,7 @@ mod tests {
             let error = options.all_disks().unwrap_err();
             assert!(error.to_string().contains(words), "{error}");
         };
-        let many = vec![disk("a"); MOST_DISKS + 1];
+        let many = vec![disk("a"); MAX_DISKS + 1];
         is_refused(
             MachineOptions {
                 disks: many,

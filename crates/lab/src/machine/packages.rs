@@ -129,11 +129,11 @@ impl Packages {
     }
 
     fn in_tree(tree: PathBuf) -> Result<Packages> {
-        let kernel = only(&tree.join("boot"), "vmlinuz-")?;
+        let kernel = first_with_prefix(&tree.join("boot"), "vmlinuz-")?;
         // On a system with a merged /usr the package has the modules there.
         let modules = ["lib/modules", "usr/lib/modules"].map(|folder| tree.join(folder));
         let modules = modules.iter().find(|folder| folder.is_dir());
-        let modules = only(modules.unwrap_or(&tree.join("lib/modules")), "")?;
+        let modules = first_with_prefix(modules.unwrap_or(&tree.join("lib/modules")), "")?;
         Ok(Packages {
             tree,
             kernel,
@@ -152,7 +152,7 @@ fn clear(folder: &Path) -> Result<()> {
 }
 
 /// Path of the first entry of `folder` whose name begins with `beginning`; an error where there is none.
-fn only(folder: &Path, beginning: &str) -> Result<PathBuf> {
+fn first_with_prefix(folder: &Path, beginning: &str) -> Result<PathBuf> {
     let unreadable = |source| Error::file("read", folder, source);
     for entry in fs::read_dir(folder).map_err(unreadable)? {
         let entry = entry.map_err(unreadable)?;
@@ -369,7 +369,7 @@ mod tests {
     use super::*;
 
     /// Answers of `apt-cache depends --important` in Debian 12, shortened.
-    const LISTED: &str = "\
+    const APT_CACHE_OUTPUT: &str = "\
 util-linux
   PreDepends: libblkid1
   PreDepends: libsystemd0
@@ -387,7 +387,7 @@ mdadm
 
     #[test]
     fn dependencies_of_a_package_are_read_with_the_first_of_alternatives() {
-        let names: Vec<&str> = named(LISTED).collect();
+        let names: Vec<&str> = named(APT_CACHE_OUTPUT).collect();
         let wanted = [
             "libblkid1",
             "libsystemd0",

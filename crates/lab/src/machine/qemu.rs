@@ -18,10 +18,10 @@ pub enum Accelerator {
 
 /// The first slot of the PCI bus that holds disks, and how many a slot holds. Below are the ports.
 const FIRST_SLOT: usize = 4;
-const IN_A_SLOT: usize = 8;
+const DISKS_PER_SLOT: usize = 8;
 
 /// The most disks that the bus has places for.
-pub(super) const MOST_DISKS: usize = (31 - FIRST_SLOT) * IN_A_SLOT;
+pub(super) const MAX_DISKS: usize = (31 - FIRST_SLOT) * DISKS_PER_SLOT;
 
 /// Streams of the machine: paths of pipes that are open here. The control port is QEMU's own standard input
 /// and output.
@@ -109,7 +109,7 @@ impl Hardware<'_> {
                     line.option("-blockdev", &before, path, ",discard=unmap");
                 }
             }
-            let (slot, function) = (FIRST_SLOT + index / IN_A_SLOT, index % IN_A_SLOT);
+            let (slot, function) = (FIRST_SLOT + index / DISKS_PER_SLOT, index % DISKS_PER_SLOT);
             line.add(
                 "-device",
                 format!(

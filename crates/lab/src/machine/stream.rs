@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Number of the console's lines that an error shows.
-const SHOWN: usize = 20;
+const MAX_CONSOLE_LINES: usize = 20;
 
 /// Message of the machine.
 #[derive(Debug)]
@@ -110,7 +110,7 @@ impl Console {
         if let Some((_, why)) = line.split_once("Kernel panic - not syncing: ") {
             kept.panic = Some(why.to_owned());
         }
-        if kept.lines.len() == SHOWN {
+        if kept.lines.len() == MAX_CONSOLE_LINES {
             kept.lines.pop_front();
         }
         kept.lines.push_back(line);
@@ -186,7 +186,7 @@ fn ending(numbers: &[&str]) -> (u8, [u64; 2]) {
 }
 
 /// A path with something behind its name.
-fn with(path: &Path, end: &str) -> PathBuf {
+fn with_suffix(path: &Path, end: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(end);
     PathBuf::from(name)
@@ -204,8 +204,8 @@ fn receive(
         let _ = io::copy(&mut content, &mut io::sink());
         return Ok(None);
     };
-    let place = with(ledger, end);
-    let new = with(&place, &format!(".{}.new", std::process::id()));
+    let place = with_suffix(ledger, end);
+    let new = with_suffix(&place, &format!(".{}.new", std::process::id()));
     let written = File::create(&new).and_then(|mut file| {
         io::copy(&mut content, &mut file)?;
         file.sync_all()
@@ -224,7 +224,7 @@ fn receive(
 /// would mix it into the new one, so it goes first.
 fn move_into_place(ledger: &Path, arrived: &[(PathBuf, PathBuf)]) -> io::Result<()> {
     for end in ["-wal", "-shm", "-journal"] {
-        match fs::remove_file(with(ledger, end)) {
+        match fs::remove_file(with_suffix(ledger, end)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
@@ -248,7 +248,7 @@ mod tests {
         text.push_str("lab: stopped: there is no port\n");
         console.listen(text.as_bytes(), &events);
         let lines = console.last_lines();
-        assert_eq!(lines.len(), SHOWN);
+        assert_eq!(lines.len(), MAX_CONSOLE_LINES);
         assert_eq!(console.panic().as_deref(), Some("no init"));
         assert_eq!(lines[0], "line 11");
         assert!(matches!(received.recv(), Ok(Event::Stopped(why)) if why == "there is no port"));

@@ -4,7 +4,7 @@ use record::Nanos;
 
 /// Time for which a cap keeps unused rate, in seconds. Long enough that a timer's lateness costs nothing, too
 /// short to show in a second's count.
-pub(super) const KEPT_S: f64 = 0.005;
+pub(super) const MAX_UNUSED_S: f64 = 0.005;
 
 /// Tokens that flow in at a steady rate, up to a capacity.
 ///
@@ -33,7 +33,7 @@ impl Bucket {
 
     /// A cap that gives no burst to speak of.
     pub(super) fn cap(rate: f64) -> Bucket {
-        Bucket::new(rate, rate * KEPT_S)
+        Bucket::new(rate, rate * MAX_UNUSED_S)
     }
 
     /// Level at a time that is not before the last taking.

@@ -10,7 +10,7 @@ use super::request::{Request, RequestKind};
 use crate::spec::VolumeSpec;
 
 /// Fetches that are done are forgotten when so many are known.
-const MANY_FETCHES: usize = 4096;
+const MAX_FETCHES: usize = 4096;
 
 /// Blocks that are cold, and those that are being fetched.
 #[derive(Clone, Debug)]
@@ -38,13 +38,13 @@ impl ColdMap {
             rate: spec.cold.rate.map(|rate| Bucket::cap(rate.0 as f64)),
         };
         if spec.cold.fraction > 0.0 {
-            map.chill();
+            map.choose_cold_blocks();
         }
         map
     }
 
     /// Chooses the cold blocks.
-    fn chill(&mut self) {
+    fn choose_cold_blocks(&mut self) {
         let blocks = self.size.div_ceil(self.spec.block.0);
         self.bits = vec![0; blocks.div_ceil(64) as usize];
         let mut random = Random::of(self.seed, u64::MAX);
@@ -62,7 +62,7 @@ impl ColdMap {
     }
 
     /// Time at which all blocks that this request needs are there, if it starts at `start`.
-    pub(super) fn touch(&mut self, start: Nanos, request: &Request) -> Nanos {
+    pub(super) fn ready_at(&mut self, start: Nanos, request: &Request) -> Nanos {
         let mut ready = start;
         if self.bits.is_empty() || request.length == 0 || request.kind == RequestKind::Flush {
             return ready;
@@ -70,13 +70,13 @@ impl ColdMap {
         let block = self.spec.block.0;
         let last = (request.offset + request.length - 1) / block;
         for number in request.offset / block..=last {
-            ready = ready.max(self.touch_one(start, request, number));
+            ready = ready.max(self.block_ready_at(start, request, number));
         }
-        self.forget(start);
+        self.drop_finished_fetches(start);
         ready
     }
 
-    fn touch_one(&mut self, start: Nanos, request: &Request, number: u64) -> Nanos {
+    fn block_ready_at(&mut self, start: Nanos, request: &Request, number: u64) -> Nanos {
         match (request.kind, self.covers(request, number)) {
             (RequestKind::Write | RequestKind::Zero | RequestKind::Trim, true) => {
                 self.warm(number);
@@ -130,8 +130,8 @@ impl ColdMap {
         self.spec.min + Nanos(Random::of(self.seed, number).below(spread))
     }
 
-    fn forget(&mut self, now: Nanos) {
-        if self.fetching.len() > MANY_FETCHES {
+    fn drop_finished_fetches(&mut self, now: Nanos) {
+        if self.fetching.len() > MAX_FETCHES {
             self.fetching.retain(|_, ready| *ready > now);
         }
     }

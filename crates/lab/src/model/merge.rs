@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use record::{Bytes, Nanos};
 
 /// Number of runs of adjacent requests that are followed at once; the longest unused is forgotten.
-const RUNS: usize = 16;
+const MAX_RUNS: usize = 16;
 
 /// Requests that follow each other on the volume.
 #[derive(Clone, Debug)]
@@ -42,7 +42,7 @@ impl MergeCounter {
     pub(super) fn new(largest: Option<Bytes>) -> MergeCounter {
         MergeCounter {
             largest,
-            runs: VecDeque::with_capacity(RUNS),
+            runs: VecDeque::with_capacity(MAX_RUNS),
         }
     }
 
@@ -95,7 +95,7 @@ impl MergeCounter {
     }
 
     fn remember(&mut self, run: Run) {
-        if self.runs.len() == RUNS {
+        if self.runs.len() == MAX_RUNS {
             self.runs.pop_front();
         }
         self.runs.push_back(run);

@@ -145,7 +145,7 @@ impl Volume {
     pub fn admit(&mut self, now: Nanos, request: &Request) -> Admission {
         let (start, ops, bytes) = self.queue(now, request);
         let ready = match self.noise.elapsed(now) {
-            Some(_) => self.cold.touch(start, request),
+            Some(_) => self.cold.ready_at(start, request),
             None => start,
         };
         let admission = Admission {

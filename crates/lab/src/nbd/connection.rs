@@ -8,14 +8,16 @@ use record::Nanos;
 
 use super::Exports;
 use super::handshake::handshake;
-use super::limits::{DeadlineStream, HANDSHAKE, Limits, SMALL, read_payload, wait_for_request};
+use super::limits::{
+    DeadlineStream, HANDSHAKE_TIMEOUT, Limits, SMALL_PAYLOAD_BYTES, read_payload, wait_for_request,
+};
 use super::stream::Stream;
 use super::wire::{Meaning, Message, ProtocolError, reply_head};
 use crate::disk::{DelayQueue, Disk, EIO, PendingReply, precise_timers};
 use crate::model::RequestKind;
 
 /// More requests in flight than any client has: QEMU has 16, the kernel and fio some hundreds.
-const MOST_IN_FLIGHT: usize = 1 << 13;
+const MAX_IN_FLIGHT: usize = 1 << 13;
 
 /// State that the two threads of a connection share.
 #[derive(Default)]
@@ -58,9 +60,9 @@ pub(crate) fn serve(
     exports: &Exports,
     limits: &Limits,
 ) -> Result<(), ProtocolError> {
-    stream.limit_writes(Some(HANDSHAKE))?;
+    stream.limit_writes(Some(HANDSHAKE_TIMEOUT))?;
     let mut greeted = DeadlineStream::new(&mut stream);
-    greeted.within(Some(HANDSHAKE));
+    greeted.within(Some(HANDSHAKE_TIMEOUT));
     let Some(disk) = handshake(&mut greeted, exports)? else {
         return Ok(());
     };
@@ -100,7 +102,7 @@ fn take_requests(
         stream.read_exact(&mut bytes)?;
         let message = Message::parse(&bytes)?;
         let _room = read_payload(&mut stream, &mut payload, message.payload()?, limits)?;
-        if between.in_flight.fetch_add(1, Ordering::SeqCst) >= MOST_IN_FLIGHT {
+        if between.in_flight.fetch_add(1, Ordering::SeqCst) >= MAX_IN_FLIGHT {
             return Err(ProtocolError::TooMany);
         }
         let reply = |error, data| PendingReply {
@@ -168,7 +170,7 @@ fn send(
         Some((offset, length)) => (offset, length as usize),
         None => return stream.write_all(&reply_head(reply.cookie, reply.error)),
     };
-    let mut left = length.saturating_sub(SMALL);
+    let mut left = length.saturating_sub(SMALL_PAYLOAD_BYTES);
     message.resize(HEAD + length - left, 0);
     if disk.read(&mut message[HEAD..], offset).is_err() {
         return stream.write_all(&reply_head(reply.cookie, EIO));
@@ -177,7 +179,7 @@ fn send(
     stream.write_all(message)?;
     offset += (length - left) as u64;
     while left > 0 {
-        let part = left.min(SMALL);
+        let part = left.min(SMALL_PAYLOAD_BYTES);
         disk.read(&mut message[..part], offset)?;
         stream.write_all(&message[..part])?;
         left -= part;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::Exports;
 use super::wire::{
     CLIENT_KNOWN, CLIENT_NO_ZEROES, FLAG_FIXED_NEWSTYLE, FLAG_NO_ZEROES, GREETING, IHAVEOPT,
-    INFO_BLOCK_SIZE, INFO_EXPORT, LARGEST_PAYLOAD, LONGEST_OPTION, OPT_ABORT, OPT_EXPORT_NAME,
+    INFO_BLOCK_SIZE, INFO_EXPORT, MAX_OPTION_BYTES, MAX_PAYLOAD_BYTES, OPT_ABORT, OPT_EXPORT_NAME,
     OPT_GO, OPT_INFO, OPT_LIST, ProtocolError, REP_ACK, REP_ERR_INVALID, REP_ERR_UNKNOWN,
     REP_ERR_UNSUP, REP_INFO, REP_SERVER, TRANSMISSION_FLAGS, option_reply, parse_go,
 };
@@ -32,19 +32,19 @@ pub(super) fn handshake(
 ) -> Result<Option<Arc<Disk>>, ProtocolError> {
     stream.write_all(&GREETING)?;
     stream.write_all(&(FLAG_FIXED_NEWSTYLE | FLAG_NO_ZEROES).to_be_bytes())?;
-    let flags = u32::from_be_bytes(take(stream)?);
+    let flags = u32::from_be_bytes(read_array(stream)?);
     if flags & !CLIENT_KNOWN != 0 {
         return Err(ProtocolError::Flags(flags));
     }
     let zeroes = flags & CLIENT_NO_ZEROES == 0;
     loop {
-        let magic = u64::from_be_bytes(take(stream)?);
+        let magic = u64::from_be_bytes(read_array(stream)?);
         if magic != IHAVEOPT {
             return Err(ProtocolError::Magic(magic));
         }
-        let option = u32::from_be_bytes(take(stream)?);
-        let length = u32::from_be_bytes(take(stream)?);
-        if length > LONGEST_OPTION {
+        let option = u32::from_be_bytes(read_array(stream)?);
+        let length = u32::from_be_bytes(read_array(stream)?);
+        if length > MAX_OPTION_BYTES {
             return Err(ProtocolError::TooLong(length));
         }
         let mut data = vec![0; length as usize];
@@ -57,7 +57,7 @@ pub(super) fn handshake(
     }
 }
 
-fn take<const N: usize>(stream: &mut impl Read) -> Result<[u8; N], ProtocolError> {
+fn read_array<const N: usize>(stream: &mut impl Read) -> Result<[u8; N], ProtocolError> {
     let mut bytes = [0; N];
     stream.read_exact(&mut bytes)?;
     Ok(bytes)
@@ -142,7 +142,7 @@ fn facts(exports: &Exports, option: u32, data: &[u8]) -> (Vec<u8>, Option<Arc<Di
         // Any byte may be addressed, pages are preferred.
         let mut sizes = INFO_BLOCK_SIZE.to_be_bytes().to_vec();
         sizes.extend(
-            [1_u32, 4096, LARGEST_PAYLOAD]
+            [1_u32, 4096, MAX_PAYLOAD_BYTES]
                 .map(u32::to_be_bytes)
                 .concat(),
         );

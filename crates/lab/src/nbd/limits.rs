@@ -1,8 +1,8 @@
 //! Bounds on the connections, time and memory that clients together may make the server hold.
 //!
-//! A connection costs two threads and at most [`SMALL`] bytes for a payload and as many for an answer. Only
-//! [`LARGE`] payloads above that are held at a time, and each only as far as it has come: who announces much
-//! and sends little holds little. Together that is less than 600 MiB, of however many clients.
+//! A connection costs two threads and at most [`SMALL_PAYLOAD_BYTES`] bytes for a payload and as many for an answer.
+//! Only [`MAX_LARGE_PAYLOADS`] payloads above that are held at a time, and each only as far as it has come: who
+//! announces much and sends little holds little. Together that is less than 600 MiB, of however many clients.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -11,16 +11,16 @@ use std::time::{Duration, Instant};
 use super::stream::Stream;
 
 /// The most clients of a server at a time: some for each of as many volumes as a machine has.
-pub(crate) const MOST_CLIENTS: usize = 1024;
+pub(crate) const MAX_CLIENTS: usize = 1024;
 /// Time that a client has until it has chosen a volume.
-pub(super) const HANDSHAKE: Duration = Duration::from_secs(30);
+pub(super) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(30);
 /// A request that has begun to come has this long to come whole. Between requests there is no limit: a volume
 /// may be idle for days.
-pub(super) const MESSAGE: Duration = Duration::from_secs(60);
+pub(super) const MESSAGE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Bytes that every connection may hold of a payload, and of an answer.
-pub(super) const SMALL: usize = 128 << 10;
-/// Number of payloads above [`SMALL`] that are held at a time; each is at most 32 MiB.
-const LARGE: usize = 8;
+pub(super) const SMALL_PAYLOAD_BYTES: usize = 128 << 10;
+/// Number of payloads above [`SMALL_PAYLOAD_BYTES`] that are held at a time; each is at most 32 MiB.
+const MAX_LARGE_PAYLOADS: usize = 8;
 
 /// The limits of one server, which its clients share.
 #[derive(Debug)]
@@ -39,8 +39,8 @@ impl Default for Limits {
     fn default() -> Limits {
         Limits {
             inside: Mutex::new(LimitsLeft {
-                clients: MOST_CLIENTS,
-                large: LARGE,
+                clients: MAX_CLIENTS,
+                large: MAX_LARGE_PAYLOADS,
             }),
             freed: Condvar::new(),
         }
@@ -154,7 +154,7 @@ pub(super) fn wait_for_request(stream: &mut BufReader<DeadlineStream<'_>>) -> io
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
     }
-    stream.get_mut().within(Some(MESSAGE));
+    stream.get_mut().within(Some(MESSAGE_TIMEOUT));
     Ok(())
 }
 
@@ -166,13 +166,13 @@ pub(super) fn read_payload<'a>(
     limits: &'a Limits,
 ) -> io::Result<Option<PayloadPermit<'a>>> {
     payload.clear();
-    payload.shrink_to(SMALL);
-    read_more(stream, payload, length.min(SMALL))?;
-    if length <= SMALL {
+    payload.shrink_to(SMALL_PAYLOAD_BYTES);
+    read_more(stream, payload, length.min(SMALL_PAYLOAD_BYTES))?;
+    if length <= SMALL_PAYLOAD_BYTES {
         return Ok(None);
     }
     let room = limits.large();
-    read_more(stream, payload, length - SMALL)?;
+    read_more(stream, payload, length - SMALL_PAYLOAD_BYTES)?;
     Ok(Some(room))
 }
 
@@ -193,7 +193,7 @@ mod tests {
     #[test]
     fn clients_are_let_in_until_there_is_no_room_and_again_when_one_has_left() {
         let limits = Limits::default();
-        assert!((0..MOST_CLIENTS).all(|_| limits.admit()));
+        assert!((0..MAX_CLIENTS).all(|_| limits.admit()));
         assert!(!limits.admit());
         limits.leave();
         assert!(limits.admit() && !limits.admit());
@@ -202,15 +202,17 @@ mod tests {
     #[test]
     fn a_large_payload_waits_for_room_and_a_small_one_never_does() {
         let limits = Limits::default();
-        let held: Vec<PayloadPermit<'_>> = (0..LARGE).map(|_| limits.large()).collect();
+        let held: Vec<PayloadPermit<'_>> =
+            (0..MAX_LARGE_PAYLOADS).map(|_| limits.large()).collect();
         let mut payload = Vec::new();
-        let small = vec![1; SMALL];
-        let room = read_payload(&mut &small[..], &mut payload, SMALL, &limits).unwrap();
+        let small = vec![1; SMALL_PAYLOAD_BYTES];
+        let room =
+            read_payload(&mut &small[..], &mut payload, SMALL_PAYLOAD_BYTES, &limits).unwrap();
         assert!(room.is_none() && payload == small);
         std::thread::scope(|scope| {
             let limits = &limits;
             let waits = scope.spawn(move || {
-                let large = vec![2; SMALL + 1];
+                let large = vec![2; SMALL_PAYLOAD_BYTES + 1];
                 let mut payload = Vec::new();
                 let room = read_payload(&mut &large[..], &mut payload, large.len(), limits);
                 assert!(room.unwrap().is_some() && payload == large);
@@ -219,17 +221,17 @@ mod tests {
             drop(held);
             waits.join().unwrap();
         });
-        assert_eq!(limits.left().large, LARGE);
+        assert_eq!(limits.left().large, MAX_LARGE_PAYLOADS);
     }
 
     #[test]
     fn a_payload_that_ends_early_is_an_error_and_its_room_is_given_back() {
         let limits = Limits::default();
-        for length in [2, SMALL + 2, SMALL * 3] {
+        for length in [2, SMALL_PAYLOAD_BYTES + 2, SMALL_PAYLOAD_BYTES * 3] {
             let short = vec![1; length - 1];
             let read = read_payload(&mut &short[..], &mut Vec::new(), length, &limits);
             assert!(read.is_err());
         }
-        assert_eq!(limits.left().large, LARGE);
+        assert_eq!(limits.left().large, MAX_LARGE_PAYLOADS);
     }
 }

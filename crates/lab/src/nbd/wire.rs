@@ -48,10 +48,10 @@ const CMD_FLAG_NO_HOLE: u16 = 2;
 pub(super) const EINVAL: u32 = 22;
 
 /// The most bytes of one read or write: what the specification lets clients assume.
-pub(super) const LARGEST_PAYLOAD: u32 = 32 << 20;
+pub(super) const MAX_PAYLOAD_BYTES: u32 = 32 << 20;
 
 /// The longest option that is accepted, in bytes.
-pub(super) const LONGEST_OPTION: u32 = 64 << 10;
+pub(super) const MAX_OPTION_BYTES: u32 = 64 << 10;
 
 /// Reason for which a connection is given up.
 #[derive(Debug, thiserror::Error)]
@@ -132,7 +132,9 @@ impl Message {
     /// When they are more than a server has to take.
     pub(super) fn payload(&self) -> Result<usize, ProtocolError> {
         match self.command {
-            CMD_WRITE if self.length > LARGEST_PAYLOAD => Err(ProtocolError::TooLong(self.length)),
+            CMD_WRITE if self.length > MAX_PAYLOAD_BYTES => {
+                Err(ProtocolError::TooLong(self.length))
+            }
             CMD_WRITE => Ok(self.length as usize),
             _ => Ok(0),
         }
@@ -178,7 +180,7 @@ impl Message {
             _ => return Meaning::Refuse(EINVAL),
         }
         // The specification leaves empty requests undefined.
-        if length == 0 || (kind == RequestKind::Read && self.length > LARGEST_PAYLOAD) {
+        if length == 0 || (kind == RequestKind::Read && self.length > MAX_PAYLOAD_BYTES) {
             return Meaning::Refuse(EINVAL);
         }
         Meaning::Do {
@@ -273,10 +275,10 @@ mod tests {
             meaning(0, CMD_FLUSH, 0, 0),
             Meaning::Do { fua: false, .. }
         ));
-        let large = message(0, CMD_READ, 0, LARGEST_PAYLOAD + 1).meaning(1 << 40);
+        let large = message(0, CMD_READ, 0, MAX_PAYLOAD_BYTES + 1).meaning(1 << 40);
         assert_eq!(large, Meaning::Refuse(EINVAL));
         assert!(
-            message(0, CMD_WRITE, 0, LARGEST_PAYLOAD + 1)
+            message(0, CMD_WRITE, 0, MAX_PAYLOAD_BYTES + 1)
                 .payload()
                 .is_err()
         );

@@ -15,7 +15,7 @@ use super::ServerError;
 use crate::nbd::{Exports, Limits, Stream, serve};
 
 /// Wait when the kernel has no more files or memory for another client.
-const BREATH: Duration = Duration::from_millis(50);
+const RETRY_DELAY: Duration = Duration::from_millis(50);
 
 /// Interval at which clients are polled for an end of their connection.
 const POLL: Duration = Duration::from_millis(1);
@@ -181,7 +181,7 @@ fn take_clients(
         let Ok(stream) = accept() else {
             // Out of files or memory, most likely: other clients may disconnect.
             if !clients.stopped.load(Ordering::SeqCst) {
-                std::thread::sleep(BREATH);
+                std::thread::sleep(RETRY_DELAY);
             }
             continue;
         };

@@ -27,10 +27,10 @@ use listen::Listener;
 pub use truth::VolumeTruth;
 
 /// The least operations a second of a cap, after scaling.
-const LEAST_IOPS: f64 = 0.001;
+const MIN_IOPS: f64 = 0.001;
 
 /// Any cap above this is a mistake; it is far above what hardware does.
-const MOST: f64 = 1e18;
+const MAX_CAP: f64 = 1e18;
 
 /// Options of serving volumes.
 #[derive(Clone, Debug)]
@@ -309,7 +309,7 @@ fn check(specs: &[VolumeSpec], options: &Options) -> Result<(), ServerError> {
 /// Checks that all caps are rates after scaling: time that is divided by them must have an end.
 fn check_caps(specs: &[VolumeSpec], options: &Options) -> Result<(), ServerError> {
     let check = |whose: &dyn Fn() -> String, cap: Option<f64>, unit, least| match cap {
-        Some(cap) if !(least..=MOST).contains(&(cap * options.scale)) => Err(ServerError::Cap {
+        Some(cap) if !(least..=MAX_CAP).contains(&(cap * options.scale)) => Err(ServerError::Cap {
             whose: whose(),
             cap,
             unit,
@@ -321,12 +321,12 @@ fn check_caps(specs: &[VolumeSpec], options: &Options) -> Result<(), ServerError
     let (operations, bytes) = ("operations a second", "bytes a second");
     let of_bytes = |rate: Option<Bytes>| rate.map(|rate| rate.0 as f64);
     let instance = || "the instance's cap".to_owned();
-    check(&instance, options.instance.iops, operations, LEAST_IOPS)?;
+    check(&instance, options.instance.iops, operations, MIN_IOPS)?;
     let throughput = of_bytes(options.instance.throughput);
     check(&instance, throughput, bytes, 1.0)?;
     let burst = || "the instance's most".to_owned();
     let most = of_bytes(options.instance.most_throughput);
-    check(&burst, options.instance.most_iops, operations, LEAST_IOPS)?;
+    check(&burst, options.instance.most_iops, operations, MIN_IOPS)?;
     check(&burst, most, bytes, 1.0)?;
     for (sustained, most, unit) in [
         (
@@ -344,12 +344,12 @@ fn check_caps(specs: &[VolumeSpec], options: &Options) -> Result<(), ServerError
     for (number, spec) in (1..).zip(specs) {
         let of = |what: &str| format!("{what} of volume {number}");
         let (cap, burst) = (|| of("the cap"), || of("the burst"));
-        check(&cap, spec.iops, operations, LEAST_IOPS)?;
+        check(&cap, spec.iops, operations, MIN_IOPS)?;
         check(&cap, of_bytes(spec.throughput), bytes, 1.0)?;
         let most = spec.burst.map(|burst| burst.iops);
-        check(&burst, most, operations, LEAST_IOPS)?;
+        check(&burst, most, operations, MIN_IOPS)?;
         let credits = spec.burst.map(|burst| burst.credits);
-        check(&burst, credits, "credits", LEAST_IOPS)?;
+        check(&burst, credits, "credits", MIN_IOPS)?;
         let most = spec.throughput_burst.map(|burst| burst.throughput);
         check(&burst, of_bytes(most), bytes, 1.0)?;
         let credits = spec.throughput_burst.map(|burst| burst.credits);

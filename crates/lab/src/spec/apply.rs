@@ -4,12 +4,12 @@ use record::{Bytes, Nanos, has_unit};
 
 use super::error::{KEYS, SpecError};
 use super::{
-    Burst, Episode, Episodes, ErrorOn, LONGEST_SERIAL, Profile, SECTOR, Span, ThroughputBurst,
+    Burst, Episode, Episodes, ErrorOn, MAX_SERIAL_CHARS, Profile, SECTOR, Span, ThroughputBurst,
     VolumeSpec,
 };
 
 /// Keys that may come more than once.
-const REPEATABLE: [&str; 4] = ["slow", "stall", "error", "corrupt"];
+const REPEATABLE_KEYS: [&str; 4] = ["slow", "stall", "error", "corrupt"];
 
 /// A key with its value, which knows how to say that it is wrong.
 #[derive(Clone, Copy)]
@@ -42,7 +42,7 @@ pub(super) fn volume(
     }
     let burst = find("burst").map(Pair::rate).transpose()?;
     let credits = find("credits").map(Pair::rate).transpose()?;
-    spec.burst = both(
+    spec.burst = both_or_neither(
         "burst",
         "credits",
         spec.burst.map(|b| (b.iops, b.credits)),
@@ -61,7 +61,7 @@ pub(super) fn volume(
         bytes("throughput-credits", "GiB")?,
     );
     let known = spec.throughput_burst.map(|b| (b.throughput, b.credits));
-    spec.throughput_burst = both(
+    spec.throughput_burst = both_or_neither(
         "throughput-burst",
         "throughput-credits",
         known,
@@ -93,7 +93,8 @@ fn check_keys(pairs: &[(&str, &str)]) -> Result<(), SpecError> {
         if !KEYS.contains(key) {
             return Err(SpecError::Key((*key).to_owned()));
         }
-        if !REPEATABLE.contains(key) && pairs[..index].iter().any(|(before, _)| before == key) {
+        if !REPEATABLE_KEYS.contains(key) && pairs[..index].iter().any(|(before, _)| before == key)
+        {
             return Err(SpecError::Twice((*key).to_owned()));
         }
     }
@@ -142,7 +143,7 @@ fn set(spec: &mut VolumeSpec, pair: Pair<'_>) -> Result<(), SpecError> {
 }
 
 /// A burst's rate and its credits come both or not at all; a profile may bring what is not given.
-fn both<T>(
+fn both_or_neither<T>(
     burst_key: &str,
     credits_key: &str,
     known: Option<(T, T)>,
@@ -153,26 +154,26 @@ fn both<T>(
     match (burst.or(known_burst), credits.or(known_credits)) {
         (Some(burst), Some(credits)) => Ok(Some((burst, credits))),
         (None, None) => Ok(None),
-        (Some(_), None) => together(format!(
+        (Some(_), None) => together_error(format!(
             "{burst_key} is given without {credits_key}; give their number too"
         )),
-        (None, Some(_)) => together(format!(
+        (None, Some(_)) => together_error(format!(
             "{credits_key} are given without {burst_key}; give its rate too"
         )),
     }
 }
 
-fn together<T>(text: impl Into<String>) -> Result<T, SpecError> {
+fn together_error<T>(text: impl Into<String>) -> Result<T, SpecError> {
     Err(SpecError::Together(text.into()))
 }
 
 fn check_together(spec: &VolumeSpec) -> Result<(), SpecError> {
     match (spec.burst, spec.iops) {
         (Some(_), None) => {
-            return together("burst needs a baseline to fall back to; give iops too");
+            return together_error("burst needs a baseline to fall back to; give iops too");
         }
         (Some(burst), Some(iops)) if burst.iops <= iops => {
-            return together(format!(
+            return together_error(format!(
                 "burst={} is not above iops={iops}; leave it out or raise it",
                 burst.iops
             ));
@@ -181,12 +182,12 @@ fn check_together(spec: &VolumeSpec) -> Result<(), SpecError> {
     }
     match (spec.throughput_burst, spec.throughput) {
         (Some(_), None) => {
-            return together(
+            return together_error(
                 "throughput-burst needs a baseline to fall back to; give throughput too",
             );
         }
         (Some(burst), Some(rate)) if burst.throughput <= rate => {
-            return together(format!(
+            return together_error(format!(
                 "throughput-burst={} is not above throughput={rate}; leave it out or raise it",
                 burst.throughput
             ));
@@ -194,7 +195,7 @@ fn check_together(spec: &VolumeSpec) -> Result<(), SpecError> {
         _ => {}
     }
     if spec.latency.min > spec.latency.mean {
-        return together(format!(
+        return together_error(format!(
             "latency-min is {} and latency, which is the mean, is {}; the mean must not be smaller",
             spec.latency.min, spec.latency.mean
         ));
@@ -208,10 +209,10 @@ fn check_every(key: &str, episodes: &Episodes) -> Result<(), SpecError> {
         return Ok(());
     };
     match episodes.episodes.iter().map(|e| e.length).max() {
-        None => together(format!(
+        None => together_error(format!(
             "{key}-every is given without {key}; give {key}=START+LENGTH too"
         )),
-        Some(longest) if longest >= every => together(format!(
+        Some(longest) if longest >= every => together_error(format!(
             "{key}-every is {every} and {key} lasts {longest}; the period must be longer"
         )),
         Some(_) => Ok(()),
@@ -389,7 +390,7 @@ impl<'a> Pair<'a> {
         let known = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
         // A name of dots would be a folder.
         let named = self.value.chars().any(|c| c.is_ascii_alphanumeric());
-        if named && self.value.len() <= LONGEST_SERIAL && self.value.chars().all(known) {
+        if named && self.value.len() <= MAX_SERIAL_CHARS && self.value.chars().all(known) {
             return Ok(self.value.to_owned());
         }
         Err(self.bad("up to 20 letters, digits, dots, dashes or underscores"))

@@ -3,7 +3,7 @@
 use super::Profile;
 
 /// The most volumes of one group; a machine has no more places for disks than that.
-pub(super) const MOST_VOLUMES: u32 = 256;
+pub(super) const MAX_VOLUMES: u32 = 256;
 
 /// All keys, in the order of the documentation.
 pub const KEYS: [&str; 29] = [
@@ -50,7 +50,7 @@ pub enum SpecError {
     )]
     Size(String),
     /// The number of volumes.
-    #[error("'{0}' volumes cannot be made; write a number from 1 to {MOST_VOLUMES} before the x")]
+    #[error("'{0}' volumes cannot be made; write a number from 1 to {MAX_VOLUMES} before the x")]
     Count(String),
     /// A word that is no profile, or a profile that is not the first word.
     #[error(

@@ -62,7 +62,7 @@ pub const SECTOR: Bytes = Bytes(512);
 
 /// The most characters a serial number may have: what virtio-blk has room for
 /// (`VIRTIO_BLK_ID_BYTES`, OASIS virtio 1.2, 5.2.6).
-pub const LONGEST_SERIAL: usize = 20;
+pub const MAX_SERIAL_CHARS: usize = 20;
 
 /// The serial number by which the machine knows its own disk, the one that outlives a power cut. It
 /// makes a file system there, so no volume may have it.

@@ -5,8 +5,8 @@ use std::str::FromStr;
 use record::Bytes;
 
 use super::apply;
-use super::error::{MOST_VOLUMES, SpecError};
-use super::{LONGEST_SERIAL, Profile, VolumeSpec};
+use super::error::{MAX_VOLUMES, SpecError};
+use super::{MAX_SERIAL_CHARS, Profile, VolumeSpec};
 
 /// The smallest unit of a volume's size.
 const SIZE_UNIT: Bytes = Bytes::kib(4);
@@ -40,7 +40,7 @@ fn split_count(text: &str) -> Result<(u32, &str), SpecError> {
         return Ok((1, text));
     };
     match text[..digits].parse() {
-        Ok(count) if (1..=MOST_VOLUMES).contains(&count) => Ok((count, what)),
+        Ok(count) if (1..=MAX_VOLUMES).contains(&count) => Ok((count, what)),
         _ => Err(SpecError::Count(text[..digits].to_owned())),
     }
 }
@@ -88,6 +88,6 @@ impl VolumeGroup {
 fn number(serial: &str, number: u32) -> String {
     let end = format!("-{number}");
     // Serial numbers are ASCII, so that a character is a byte.
-    let kept = serial.len().min(LONGEST_SERIAL - end.len());
+    let kept = serial.len().min(MAX_SERIAL_CHARS - end.len());
     format!("{}{end}", &serial[..kept])
 }

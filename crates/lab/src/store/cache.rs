@@ -24,12 +24,12 @@ pub(super) const BLOCK: u64 = 4096;
 
 /// The most contents that are kept: 64 MiB of them, about what the cache of a drive holds. Older
 /// writes are durable.
-const MOST_KEPT: usize = 64 << 20 >> 12;
+const MAX_CACHED_BLOCKS: usize = 64 << 20 >> 12;
 
 /// Zeros and discards longer than this, in bytes, go past the cache and are durable at once, since
 /// to undo them would take all of it. No client can write so much at once (the protocol's largest
 /// payload is 32 MiB).
-const LONGEST: u64 = 32 << 20;
+const MAX_CACHED_BYTES: u64 = 32 << 20;
 
 /// The writes of one volume that a power cut may take back.
 #[derive(Debug)]
@@ -57,7 +57,7 @@ struct Undo {
 
 impl WriteCache {
     pub(super) fn new(seed: u64) -> WriteCache {
-        WriteCache::of(MOST_KEPT, seed)
+        WriteCache::of(MAX_CACHED_BLOCKS, seed)
     }
 
     fn of(most: usize, seed: u64) -> WriteCache {
@@ -76,7 +76,7 @@ impl WriteCache {
     /// # Errors
     /// When the file cannot be read; nothing is noted then.
     pub(super) fn note(&mut self, file: &File, place: Span) -> io::Result<Option<u64>> {
-        if place.length > LONGEST {
+        if place.length > MAX_CACHED_BYTES {
             self.persist(place);
             return Ok(None);
         }
@@ -276,11 +276,11 @@ mod tests {
 
     #[test]
     fn a_long_discard_is_durable_at_once() {
-        let mut cached = Cached::new(LONGEST / BLOCK + 1, MOST_KEPT, 1);
+        let mut cached = Cached::new(MAX_CACHED_BYTES / BLOCK + 1, MAX_CACHED_BLOCKS, 1);
         cached.write_answered(0, 1);
         let all = Span {
             offset: 0,
-            length: LONGEST + BLOCK,
+            length: MAX_CACHED_BYTES + BLOCK,
         };
         assert_eq!(cached.write(all, 2), None);
         assert_eq!(cached.cache.blocks(), 0);

@@ -9,7 +9,7 @@ use crate::testing::{Scratch, small_run};
 use record::Verdict::Trusted;
 
 /// A ledger with two runs, closed; and its bytes.
-fn kept() -> (Scratch, Vec<u8>) {
+fn closed_ledger() -> (Scratch, Vec<u8>) {
     let scratch = Scratch::new();
     let mut ledger = Ledger::open(scratch.ledger()).unwrap();
     for minute in 0..2 {
@@ -50,7 +50,7 @@ fn refused(scratch: &Scratch, bytes: &[u8]) -> Error {
 
 #[test]
 fn a_closed_ledger_is_one_file_in_wal_mode() {
-    let (scratch, bytes) = kept();
+    let (scratch, bytes) = closed_ledger();
     assert_eq!(scratch.names(), ["ledger.db"]);
     assert_eq!(bytes[18..20], [2, 2]);
     assert_eq!(&bytes[68..72], b"dsmt");
@@ -58,7 +58,7 @@ fn a_closed_ledger_is_one_file_in_wal_mode() {
 
 #[test]
 fn a_file_of_another_format_is_refused_and_not_touched() {
-    let (scratch, good) = kept();
+    let (scratch, good) = closed_ledger();
     let mut torn = good.clone();
     torn[..512].fill(0);
     for bytes in [b"hello".to_vec(), vec![0; 8192], b"x".repeat(100_000), torn] {
@@ -69,7 +69,7 @@ fn a_file_of_another_format_is_refused_and_not_touched() {
 
 #[test]
 fn a_truncated_ledger_is_refused_and_not_touched() {
-    let (scratch, good) = kept();
+    let (scratch, good) = closed_ledger();
     for length in [
         good.len() - 1,
         good.len() - 4096,
@@ -90,7 +90,7 @@ fn a_truncated_ledger_is_refused_and_not_touched() {
 
 #[test]
 fn a_damaged_schema_or_list_is_refused_and_not_touched() {
-    let (scratch, good) = kept();
+    let (scratch, good) = closed_ledger();
     // The first page after its header holds the schema; the second is the root of `runs`.
     for range in [100..1000, 4000..4096, 4096..4200, 4096 + 3900..8192] {
         let mut damaged = good.clone();
@@ -124,7 +124,7 @@ fn another_programs_file_is_refused_and_not_touched() {
 
 #[test]
 fn a_newer_ledger_is_refused_and_not_touched() {
-    let (scratch, _) = kept();
+    let (scratch, _) = closed_ledger();
     let mut newer = MIGRATIONS.to_vec();
     newer.push("CREATE TABLE places (word TEXT)");
     drop(Ledger::open_with(&scratch.ledger(), &newer).unwrap());
@@ -141,7 +141,7 @@ fn a_newer_ledger_is_refused_and_not_touched() {
 /// The newer version is at work, and its number is only in the WAL yet.
 #[test]
 fn a_newer_ledger_is_refused_while_its_number_is_in_the_wal() {
-    let (scratch, before) = kept();
+    let (scratch, before) = closed_ledger();
     let newer = Connection::open(scratch.ledger()).unwrap();
     let version = MIGRATIONS.len() as u32 + 1;
     newer.pragma_update(None, "user_version", version).unwrap();
@@ -165,7 +165,7 @@ fn a_newer_ledger_is_refused_while_its_number_is_in_the_wal() {
 
 #[test]
 fn an_older_ledger_is_brought_up_to_date_with_its_runs() {
-    let (scratch, _) = kept();
+    let (scratch, _) = closed_ledger();
     let mut newer = MIGRATIONS.to_vec();
     newer.push("ALTER TABLE runs ADD COLUMN label TEXT");
     let ledger = Ledger::open_with(&scratch.ledger(), &newer).unwrap();
@@ -181,8 +181,8 @@ fn an_older_ledger_is_brought_up_to_date_with_its_runs() {
 #[test]
 fn a_ledger_of_the_first_schema_keeps_its_runs_and_holds_work_after() {
     #[derive(Debug, PartialEq, serde::Serialize, serde::Deserialize)]
-    struct Digging(u32);
-    impl crate::LongWork for Digging {
+    struct TestWork(u32);
+    impl crate::LongWork for TestWork {
         const KIND: &'static str = "digging";
         const FORM: u32 = 1;
     }
@@ -197,14 +197,14 @@ fn a_ledger_of_the_first_schema_keeps_its_runs_and_holds_work_after() {
     assert_eq!(ledger.load("last").unwrap(), small_run(2));
     let owner = crate::owner::tests::owner(7);
     ledger
-        .begin_work("garden", &owner, &Digging(1), |_| {
+        .begin_work("garden", &owner, &TestWork(1), |_| {
             crate::OwnerLiveness::Dead
         })
         .unwrap();
     drop(ledger);
     let ledger = Ledger::open(scratch.ledger()).unwrap();
-    let work = ledger.work::<Digging>("garden").unwrap().unwrap();
-    assert_eq!(work.document, Digging(1));
+    let work = ledger.work::<TestWork>("garden").unwrap().unwrap();
+    assert_eq!(work.document, TestWork(1));
 }
 
 #[test]
@@ -227,7 +227,7 @@ fn missing_folders_are_made_and_an_empty_file_becomes_a_ledger() {
 
 #[test]
 fn a_symbolic_link_leads_to_the_ledger() {
-    let (scratch, _) = kept();
+    let (scratch, _) = closed_ledger();
     let link = scratch.path().join("link");
     symlink("ledger.db", &link).unwrap();
     let ledger = Ledger::open(&link).unwrap();

@@ -26,7 +26,7 @@ use super::{device, host};
 /// The form of the blocks that are written.
 const FORM: u8 = 1;
 /// A head or a stream of times beyond this is damaged.
-const MOST_BYTES: usize = 1 << 28;
+const MAX_BYTES: usize = 1 << 28;
 
 /// Data of a block that rarely changes. Samples are numbered from 0; numbers of devices and names are indices of
 /// their lists.
@@ -193,7 +193,7 @@ pub(super) fn unpack(block: &[u8]) -> Result<Vec<Sample>, String> {
         return Err("its checksum is wrong".to_owned());
     }
     let mut rest = body;
-    let json = take_stream(&mut rest, MOST_BYTES).ok_or_else(cut)?;
+    let json = take_stream(&mut rest, MAX_BYTES).ok_or_else(cut)?;
     let head: Head = serde_json::from_slice(&json)
         .map_err(|error| format!("its head is not understood ({error})"))?;
     assemble(head, rest).ok_or_else(|| "its figures are not understood".to_owned())
@@ -425,7 +425,7 @@ fn take_wide(stream: &mut &[u8]) -> Option<Option<i128>> {
 }
 
 fn take_times(rest: &mut &[u8], samples: usize) -> Option<Vec<Sample>> {
-    let stream = take_stream(rest, MOST_BYTES)?;
+    let stream = take_stream(rest, MAX_BYTES)?;
     if samples > stream.len() {
         return None;
     }

@@ -48,7 +48,7 @@ const MILLISECONDS: ColumnUnit = ColumnUnit {
 };
 const ONE: ColumnUnit = ColumnUnit::only(1.0);
 /// Maximum of milliseconds, some 30 years: more do not fit the fine unit.
-const LONGEST: f64 = 1e12;
+const MAX_MILLISECONDS: f64 = 1e12;
 
 /// The units of the figures.
 pub(super) const UNITS: [ColumnUnit; FIGURES] = units();
@@ -162,7 +162,7 @@ fn put_flow(row: &mut Row<FIGURES>, nth: usize, flow: &Flow, seconds: f64) {
         .wait
         .zip(count)
         .map(|(wait, count)| (wait.0 as f64 * count / 1e6, count));
-    match (flow.wait, time.filter(|(time, _)| *time < LONGEST)) {
+    match (flow.wait, time.filter(|(time, _)| *time < MAX_MILLISECONDS)) {
         (_, Some((time, count))) => {
             // The mean was rounded to a nanosecond, and the sum had none to begin with.
             let whole = time.round();

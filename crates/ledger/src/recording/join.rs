@@ -9,7 +9,7 @@ use record::{Nanos, Subject};
 use study::watch::WatchEvent;
 
 /// Maximum distance of two samples that is no gap: a watch is late now and then.
-const SLACK: Nanos = Nanos::from_secs(2);
+const MAX_SAMPLE_DISTANCE: Nanos = Nanos::from_secs(2);
 
 /// Identity of a device across recordings: its name, and its other known properties.
 type Identity = (String, Option<String>, Option<u64>);
@@ -57,7 +57,7 @@ impl Joiner {
         let gap = recorded
             .sample
             .gap
-            .or_else(|| (missing > SLACK).then_some(Gap::Unseen(missing)));
+            .or_else(|| (missing > MAX_SAMPLE_DISTANCE).then_some(Gap::Unseen(missing)));
         self.last = Some(at);
         self.adopt(&mut recorded.sample, at, gap);
         if let Some(spread) = &mut recorded.spread {

@@ -7,24 +7,29 @@ use rusqlite::OptionalExtension as _;
 
 use super::packed::PackedSamples;
 use super::thin::Thinner;
-use super::{BATCH, HOURS, MINUTES, TAKEN};
+use super::{BATCH, HOURS, MINUTES, UNTHINNED};
 use crate::columns::sortable;
 use crate::{Error, Ledger, Result};
 
 const HOUR: i64 = 3600;
 const DAY: i64 = 24 * HOUR;
 /// Age up to which blocks are left as they are, whatever the limit: users read them.
-const RECENT: SignedDuration = SignedDuration::from_secs(900);
+const RECENT_AGE: SignedDuration = SignedDuration::from_secs(900);
 
 /// Steps and lengths of the stretches that are thinned out where room is short, in seconds: whole hours and days
 /// first, as always, and shorter ones where there is no whole one, since otherwise old samples would be dropped
 /// before an hour, or a day, is over.
-const PRESSED: [(u32, i64); 4] = [(TAKEN, HOUR), (TAKEN, 600), (MINUTES, DAY), (MINUTES, HOUR)];
+const LOW_SPACE_STEPS: [(u32, i64); 4] = [
+    (UNTHINNED, HOUR),
+    (UNTHINNED, 600),
+    (MINUTES, DAY),
+    (MINUTES, HOUR),
+];
 /// Events take no more than this part of the room.
 const EVENTS_SHARE: u64 = 4;
 
 /// Time without a write after which a recorder will not continue.
-const FORSAKEN: SignedDuration = SignedDuration::from_hours(24);
+const ABANDONED_AGE: SignedDuration = SignedDuration::from_hours(24);
 
 /// Time for which samples are kept, how closely, and in how much room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,10 +103,10 @@ impl Ledger {
             let age = SignedDuration::from_nanos(i64::try_from(age.0).unwrap_or(i64::MAX));
             now.checked_sub(age).unwrap_or(Timestamp::MIN)
         };
-        let recent = now.checked_sub(RECENT).unwrap_or(Timestamp::MIN);
-        self.end_forsaken(now)?;
+        let recent = now.checked_sub(RECENT_AGE).unwrap_or(Timestamp::MIN);
+        self.end_abandoned(now)?;
         self.gather_ended()?;
-        while let Some(stretch) = self.oldest(TAKEN, before(keep.taken), HOUR)? {
+        while let Some(stretch) = self.oldest(UNTHINNED, before(keep.taken), HOUR)? {
             self.thin_stretch(&stretch)?;
         }
         while let Some(stretch) = self.oldest(MINUTES, before(keep.minutes), DAY)? {
@@ -156,7 +161,7 @@ impl Ledger {
 
     /// The stretch that is thinned out next where room is short, before `end`.
     fn oldest_under_pressure(&self, end: Timestamp) -> Result<Option<BlockRange>> {
-        for (step, length) in PRESSED {
+        for (step, length) in LOW_SPACE_STEPS {
             let stretch = self.oldest(step, end, length)?;
             if stretch.is_some() {
                 return Ok(stretch);
@@ -231,8 +236,8 @@ impl Ledger {
 
     /// Ends recordings that were neither ended nor continued for long: of a host that is gone, or has another name
     /// now. A recorder that continues after all is not disturbed.
-    fn end_forsaken(&self, now: Timestamp) -> Result<()> {
-        let before = now.checked_sub(FORSAKEN).unwrap_or(Timestamp::MIN);
+    fn end_abandoned(&self, now: Timestamp) -> Result<()> {
+        let before = now.checked_sub(ABANDONED_AGE).unwrap_or(Timestamp::MIN);
         self.changed(|change| {
             change.execute(
                 "UPDATE recordings SET ended = seen.newest FROM

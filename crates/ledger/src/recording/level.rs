@@ -8,16 +8,16 @@
 /// Steps of a doubling, as a power of two.
 const STEPS: u32 = 10;
 /// Numbers below this are exact.
-pub(super) const EXACT: u64 = 1 << (STEPS + 1);
+pub(super) const EXACT_BELOW: u64 = 1 << (STEPS + 1);
 /// The largest level.
-const HIGHEST: u64 = (53 << STEPS) + EXACT;
+const MAX_LEVEL: u64 = (53 << STEPS) + EXACT_BELOW;
 
 /// Largest relative error of a number that is read back.
-pub const LARGEST_ERROR: f64 = 1.0 / EXACT as f64;
+pub const MAX_RELATIVE_ERROR: f64 = 1.0 / EXACT_BELOW as f64;
 
 /// The level of a number.
 pub(super) fn of(number: u64) -> u32 {
-    if number < EXACT {
+    if number < EXACT_BELOW {
         return number as u32;
     }
     let shift = 63 - number.leading_zeros() - STEPS;
@@ -29,10 +29,10 @@ pub(super) fn of(number: u64) -> u32 {
 /// The number of a level; `None` where no number has it.
 pub(super) fn number(level: u32) -> Option<u64> {
     let level = u64::from(level);
-    if level < EXACT {
+    if level < EXACT_BELOW {
         return Some(level);
     }
-    if level > HIGHEST {
+    if level > MAX_LEVEL {
         return None;
     }
     let shift = (level >> STEPS) - 1;
@@ -49,7 +49,7 @@ mod tests {
 
     #[test]
     fn small_numbers_are_exact_and_large_ones_stay_in_bounds() {
-        for value in 0..EXACT {
+        for value in 0..EXACT_BELOW {
             assert_eq!(number(of(value)), Some(value));
         }
         assert_eq!(number(of(u64::MAX)), Some(u64::MAX));
@@ -62,7 +62,7 @@ mod tests {
             let value = value >> shift;
             let back = number(of(value)).unwrap();
             let off = value.abs_diff(back) as f64;
-            prop_assert!(off <= value as f64 * LARGEST_ERROR, "{} came back as {}", value, back);
+            prop_assert!(off <= value as f64 * MAX_RELATIVE_ERROR, "{} came back as {}", value, back);
         }
 
         #[test]

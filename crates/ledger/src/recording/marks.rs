@@ -134,14 +134,14 @@ impl MarkReader {
             Some(ledger) => ledger.marks(from, Timestamp::MAX),
             None => Ok(Vec::new()),
         });
-        let is_settled = read.as_ref().err().is_none_or(lasts);
+        let is_settled = read.as_ref().err().is_none_or(is_permanent);
         self.seen = is_settled.then_some(now);
         read.map(Some)
     }
 }
 
 /// True if an error returns for as long as the file is unchanged.
-fn lasts(error: &Error) -> bool {
+fn is_permanent(error: &Error) -> bool {
     matches!(
         error,
         Error::NotALedger { .. }

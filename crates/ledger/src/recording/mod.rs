@@ -6,10 +6,10 @@
 //! returns; so a kill loses only later samples. When there are enough batches they become one block, and are dropped
 //! in the same transaction. So little work goes into batches, and much into blocks.
 //!
-//! A block holds figures by columns, as differences from their predictions, and deflated. A count of requests, bytes
-//! or milliseconds is exact below 2048 of its unit (of sectors, where it is whole sectors), and above within
-//! [`LARGEST_ERROR`], which is 0.049 %. A mean wait and a mean size are quotients of two of these, so they are off by
-//! twice that at most; the mean number in flight, where it is not kept because it follows from rates and waits, by
+//! A block holds figures by columns, as differences from their predictions, and deflated. A count of requests, bytes or
+//! milliseconds is exact below 2048 of its unit (of sectors, where it is whole sectors), and above within
+//! [`MAX_RELATIVE_ERROR`], which is 0.049 %. A mean wait and a mean size are quotients of two of these, so they are off
+//! by twice that at most; the mean number in flight, where it is not kept because it follows from rates and waits, by
 //! 0.25 % or 0.004. All printed figures have three or four digits. Of a volume's own page, sums over 15 seconds are
 //! kept, without its histograms.
 //!
@@ -45,7 +45,7 @@ use study::watch::WatchEvent;
 
 use bytes::PackingGoal;
 pub use keep::Retention;
-pub use level::LARGEST_ERROR;
+pub use level::MAX_RELATIVE_ERROR;
 pub use marks::{Mark, MarkReader};
 pub use read::{RecordedSpan, ReplayedSample};
 pub use thin::{Thinner, thin};
@@ -54,7 +54,7 @@ pub use write::Recording;
 /// Batches in the order in which they came: samples as they were taken.
 const BATCH: u32 = 0;
 /// A block of samples as they were taken.
-const TAKEN: u32 = 1;
+const UNTHINNED: u32 = 1;
 /// A block of samples thinned out to minutes.
 const MINUTES: u32 = 60;
 /// A block of samples thinned out to hours.
@@ -98,7 +98,7 @@ pub struct RecordingSummary {
 
 /// The body of a block of this step.
 fn pack(step: u32, samples: &[RecordedInterval]) -> Vec<u8> {
-    if step <= TAKEN {
+    if step <= UNTHINNED {
         return block::pack(samples.iter().map(|one| &one.sample), PackingGoal::Room);
     }
     let mut out = Vec::new();
@@ -132,7 +132,7 @@ pub(crate) fn demand_readable(step: u32, body: &[u8]) -> Result<(), String> {
 
 /// The samples of a body; what is wrong with them is reported as a clause.
 fn unpack(step: u32, body: &[u8]) -> Result<Vec<RecordedInterval>, String> {
-    if step <= TAKEN {
+    if step <= UNTHINNED {
         let samples = block::unpack(body)?;
         return Ok(samples.into_iter().map(RecordedInterval::taken).collect());
     }

@@ -6,7 +6,7 @@ use record::sample::{RecordedInterval, Sample, SampleTime};
 
 use super::block::{self, LastHead, Packer};
 use super::bytes::PackingGoal;
-use super::{BATCH, TAKEN, pack};
+use super::{BATCH, UNTHINNED, pack};
 
 /// Samples that were packed.
 pub(super) struct PackedSamples {
@@ -65,7 +65,7 @@ impl SamplePacker {
     pub(super) fn finish(self) -> Option<PackedSamples> {
         let times = self.times?;
         let body = self.packer.finish();
-        Some(times.packed(TAKEN, self.last, self.samples, self.rows, body))
+        Some(times.packed(UNTHINNED, self.last, self.samples, self.rows, body))
     }
 }
 

@@ -11,11 +11,11 @@ use super::bytes::{PackingGoal, put_figures, take_stream};
 use super::level;
 
 /// Maximum number of rows of a table; a block with more is damaged.
-const MOST_ROWS: usize = 1 << 22;
+const MAX_ROWS: usize = 1 << 22;
 /// Share of the difference by which the mean of the last rows moves, as a power of two.
 const MEMORY: u32 = 2;
 /// Bits after the point of that mean.
-const FINE: u32 = 4;
+const MEAN_FRACTION_BITS: u32 = 4;
 
 /// Owner of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,26 +124,28 @@ impl ColumnPrediction {
         }
     }
 
-    fn twin(&self, key: RowOwner) -> Option<i64> {
+    fn twin_value(&self, key: RowOwner) -> Option<i64> {
         let seen = self.keys.get(key.twin?)?;
         seen.map(|seen| seen.last)
     }
 
     fn of(&self, key: RowOwner) -> i64 {
         let Some(seen) = self.keys.get(key.own).copied().flatten() else {
-            return self.twin(key).unwrap_or(0);
+            return self.twin_value(key).unwrap_or(0);
         };
-        match (self.twin(key), self.how) {
+        match (self.twin_value(key), self.how) {
             (Some(now), _) => seen.last + now - seen.twin,
             (None, Prediction::Last) => seen.last,
-            (None, Prediction::Mean) => (seen.mean + (1 << (FINE - 1))) >> FINE,
+            (None, Prediction::Mean) => {
+                (seen.mean + (1 << (MEAN_FRACTION_BITS - 1))) >> MEAN_FRACTION_BITS
+            }
         }
     }
 
     fn learn(&mut self, key: RowOwner, level: i64) {
-        let twin = self.twin(key).unwrap_or(0);
+        let twin = self.twin_value(key).unwrap_or(0);
         let before = self.keys.get(key.own).copied().flatten();
-        let fine = level << FINE;
+        let fine = level << MEAN_FRACTION_BITS;
         let mean = before.map_or(fine, |seen| seen.mean + ((fine - seen.mean) >> MEMORY));
         if let Some(place) = self.keys.get_mut(key.own) {
             *place = Some(KeyHistory {
@@ -225,7 +227,7 @@ fn put_masks<const N: usize>(out: &mut Vec<u8>, rows: &[Row<N>], aim: PackingGoa
 fn take_masks(rest: &mut &[u8], rows: usize) -> Option<Vec<u64>> {
     let different = usize::try_from(take(rest)?).ok()?;
     let bytes = different.checked_mul(8)?;
-    if rows > MOST_ROWS || bytes > rest.len() {
+    if rows > MAX_ROWS || bytes > rest.len() {
         return None;
     }
     let (masks, tail) = rest.split_at(bytes);

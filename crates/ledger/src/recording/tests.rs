@@ -140,10 +140,10 @@ fn samples_of_each_minute_do_not_grow_where_they_are_thinned_out_to_minutes() {
         .collect();
     assert_eq!(thinned, alone);
     let packed = pack(MINUTES, &thinned);
-    assert!(packed.len() < pack(TAKEN, &alone).len() + 2 * samples.len());
+    assert!(packed.len() < pack(UNTHINNED, &alone).len() + 2 * samples.len());
     assert_eq!(
         unpack(MINUTES, &packed).unwrap(),
-        unpack(TAKEN, &pack(TAKEN, &alone)).unwrap()
+        unpack(UNTHINNED, &pack(UNTHINNED, &alone)).unwrap()
     );
 }
 

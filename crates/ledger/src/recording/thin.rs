@@ -14,9 +14,9 @@ use record::{Bytes, Nanos};
 use super::host;
 
 /// Number of the kernel's errors that a thinned sample keeps.
-const MOST_ERRORS: usize = 32;
+const MAX_ERRORS: usize = 32;
 /// Number of processes that a thinned sample keeps.
-const MOST_PROCESSES: usize = 10;
+const MAX_PROCESSES: usize = 10;
 
 /// Groups samples by the step of time that they end in, and returns each group as one sample.
 #[derive(Default)]
@@ -275,7 +275,7 @@ fn merge_host(samples: &[RecordedInterval], which: FigureChoice) -> HostSample {
     if which == FigureChoice::Mean {
         let errors = samples.iter().flat_map(|one| &one.sample.host.errors);
         merged.errors = errors
-            .take(MOST_ERRORS)
+            .take(MAX_ERRORS)
             .cloned()
             .collect::<Vec<KernelError>>();
         let hosts = || samples.iter().map(|one| &one.sample.host);
@@ -302,7 +302,7 @@ fn add_processes<'a>(all: impl Iterator<Item = &'a ProcessSample>) -> Vec<Proces
     }
     let mut sums: Vec<ProcessSample> = sums.into_values().collect();
     sums.sort_by_key(|one| (std::cmp::Reverse(one.weight()), one.pid));
-    sums.truncate(MOST_PROCESSES);
+    sums.truncate(MAX_PROCESSES);
     sums
 }
 

@@ -11,7 +11,7 @@ use super::block::LastHead;
 use super::blocks::insert;
 use super::packed::{PackedSamples, SamplePacker};
 use super::thin::add_pages;
-use super::{BATCH, RecordedEvent, TAKEN};
+use super::{BATCH, RecordedEvent, UNTHINNED};
 use crate::columns::{json, json_at, sortable, word_at};
 use crate::{Error, Ledger, Owner, OwnerLiveness, Result};
 
@@ -22,7 +22,7 @@ const BLOCK_SPAN: Nanos = Nanos::from_secs(600);
 /// Interval at which a volume's page is kept; its figures in between are summed up.
 const PAGE_EVERY: Nanos = Nanos::from_secs(15);
 /// Age of the last write up to which a recorder that cannot be seen from here is at work.
-const FRESH: SignedDuration = SignedDuration::from_secs(60);
+const ACTIVE_AGE: SignedDuration = SignedDuration::from_secs(60);
 
 /// The right to add to a recording, which one process has.
 #[derive(Debug)]
@@ -66,7 +66,7 @@ impl Ledger {
             let is_alive = match liveness(&other.owner) {
                 OwnerLiveness::Alive => true,
                 OwnerLiveness::Dead => false,
-                OwnerLiveness::Elsewhere => now.duration_since(other.last) < FRESH,
+                OwnerLiveness::Elsewhere => now.duration_since(other.last) < ACTIVE_AGE,
             };
             if is_alive {
                 return Err(Error::AlreadyRecording {
@@ -197,7 +197,7 @@ impl Ledger {
             for batch in &damaged {
                 change.execute(
                     "UPDATE blocks SET step = ?2 WHERE number = ?1 AND step = ?3",
-                    params![batch.number, TAKEN, BATCH],
+                    params![batch.number, UNTHINNED, BATCH],
                 )?;
             }
             Ok(())

@@ -35,11 +35,11 @@ fn first_of_id(id: &str) -> String {
 }
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
-struct Digging {
+struct TestWork {
     depth: f64,
 }
 
-impl LongWork for Digging {
+impl LongWork for TestWork {
     const KIND: &'static str = "digging";
     const FORM: u32 = 1;
 }
@@ -82,8 +82,8 @@ fn ledgers_of_every_schema_are_read_written_and_sound_after_it() {
             let imported = imported_run(7);
             let kept = ledger.load_kept(&first_of_id(imported.id.as_str()));
             assert!(kept.is_ok(), "{schema}: {:?}", kept.err());
-            let dug = ledger.work::<Digging>("garden").unwrap().unwrap();
-            assert_eq!(dug.document, Digging { depth: 2.5 });
+            let dug = ledger.work::<TestWork>("garden").unwrap().unwrap();
+            assert_eq!(dug.document, TestWork { depth: 2.5 });
         }
         if schema >= 3 {
             let played = ledger
@@ -144,9 +144,9 @@ fn the_ledger_of_this_schema() {
         .save_imported(&imported_run(7), Trusted, &[])
         .unwrap();
     let alive = |_: &Owner| OwnerLiveness::Alive;
-    let claim = ledger.begin_work("garden", &owner(7), &Digging { depth: 1.5 }, alive);
+    let claim = ledger.begin_work("garden", &owner(7), &TestWork { depth: 1.5 }, alive);
     ledger
-        .finish_work(claim.unwrap(), &Digging { depth: 2.5 })
+        .finish_work(claim.unwrap(), &TestWork { depth: 2.5 })
         .unwrap();
     let began: Timestamp = "2026-11-21T20:45:12Z".parse().unwrap();
     record(&mut ledger, began);

@@ -6,7 +6,7 @@ use super::*;
 use crate::testing::{Scratch, small_run};
 
 /// A ledger of so many runs, and the folder that it is in.
-fn kept(runs: i64) -> (Scratch, Ledger) {
+fn ledger_with_runs(runs: i64) -> (Scratch, Ledger) {
     let scratch = Scratch::new();
     let mut ledger = Ledger::open(scratch.ledger()).unwrap();
     for minute in 0..runs {
@@ -17,7 +17,7 @@ fn kept(runs: i64) -> (Scratch, Ledger) {
 
 #[test]
 fn a_sound_ledger_is_counted_and_not_changed() {
-    let (scratch, mut ledger) = kept(3);
+    let (scratch, mut ledger) = ledger_with_runs(3);
     ledger
         .mark("2026-11-21T20:45:12Z".parse().unwrap(), "db-1", "deploy")
         .unwrap();
@@ -33,7 +33,7 @@ fn a_sound_ledger_is_counted_and_not_changed() {
 
 #[test]
 fn a_document_that_cannot_be_read_is_named_and_the_others_are_not() {
-    let (scratch, ledger) = kept(3);
+    let (scratch, ledger) = ledger_with_runs(3);
     let sql = "UPDATE documents SET body = x'00' WHERE run = 2";
     ledger.connection.execute(sql, []).unwrap();
     drop(ledger);
@@ -44,7 +44,7 @@ fn a_document_that_cannot_be_read_is_named_and_the_others_are_not() {
 
 #[test]
 fn a_row_that_belongs_to_nothing_is_named() {
-    let (scratch, ledger) = kept(1);
+    let (scratch, ledger) = ledger_with_runs(1);
     let sql = "PRAGMA foreign_keys = off; DELETE FROM runs";
     ledger.connection.execute_batch(sql).unwrap();
     drop(ledger);
@@ -58,7 +58,7 @@ fn a_row_that_belongs_to_nothing_is_named() {
 
 #[test]
 fn compacting_gives_back_the_room_of_what_was_removed_and_keeps_the_rest() {
-    let (scratch, mut ledger) = kept(200);
+    let (scratch, mut ledger) = ledger_with_runs(200);
     let ids: Vec<_> = ledger.list(&Filter::default()).unwrap();
     for run in &ids[..190] {
         ledger.remove(run.id.as_str()).unwrap();
@@ -81,7 +81,7 @@ fn compacting_gives_back_the_room_of_what_was_removed_and_keeps_the_rest() {
 /// The run of another process, which keeps on writing.
 #[test]
 fn a_backup_has_all_that_was_kept_though_the_ledger_is_in_use() {
-    let (scratch, mut ledger) = kept(5);
+    let (scratch, mut ledger) = ledger_with_runs(5);
     let copy = scratch.path().join("copy.db");
     let size = Ledger::back_up(scratch.ledger(), &copy).unwrap();
     ledger.save(&small_run(9), Trusted, &[]).unwrap();
@@ -94,7 +94,7 @@ fn a_backup_has_all_that_was_kept_though_the_ledger_is_in_use() {
 
 #[test]
 fn a_backup_replaces_nothing_and_leaves_nothing_where_it_fails() {
-    let (scratch, ledger) = kept(1);
+    let (scratch, ledger) = ledger_with_runs(1);
     let copy = scratch.path().join("copy.db");
     fs::write(&copy, "mine").unwrap();
     let error = Ledger::back_up(scratch.ledger(), &copy).unwrap_err();

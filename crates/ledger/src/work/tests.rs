@@ -11,13 +11,13 @@ use crate::testing::Scratch;
 
 /// Work of some verb.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct Digging {
+struct TestWork {
     depth: f64,
     layers: Vec<(String, u64)>,
     finds: BTreeMap<String, Option<i64>>,
 }
 
-impl LongWork for Digging {
+impl LongWork for TestWork {
     const KIND: &'static str = "digging";
     const FORM: u32 = 2;
 }
@@ -33,8 +33,8 @@ impl LongWork for OlderDigging {
     const FORM: u32 = 1;
 }
 
-fn digging(depth: f64) -> Digging {
-    Digging {
+fn digging(depth: f64) -> TestWork {
+    TestWork {
         depth,
         layers: vec![("clay".to_owned(), u64::MAX)],
         finds: BTreeMap::from([("coin".to_owned(), Some(-3)), ("bone".to_owned(), None)]),
@@ -69,24 +69,24 @@ fn why<T: std::fmt::Debug>(result: Result<T>) -> WorkError {
 #[test]
 fn work_is_begun_kept_finished_and_begun_again() {
     let (_scratch, mut ledger) = fresh();
-    assert_eq!(ledger.work::<Digging>("garden").unwrap(), None);
+    assert_eq!(ledger.work::<TestWork>("garden").unwrap(), None);
     let claim = ledger
         .begin_work("garden", &owner(7), &digging(0.0), alive)
         .unwrap();
     ledger.keep_work(&claim, &digging(0.1)).unwrap();
-    let work = ledger.work::<Digging>("garden").unwrap().unwrap();
+    let work = ledger.work::<TestWork>("garden").unwrap().unwrap();
     assert_eq!(work.document, digging(0.1));
     assert_eq!(work.summary.owner, owner(7));
     assert_eq!(work.summary.finished, None);
     assert!(work.summary.began <= work.summary.changed);
     assert_eq!(
-        ledger.unfinished::<Digging>().unwrap(),
+        ledger.unfinished::<TestWork>().unwrap(),
         std::slice::from_ref(&work.summary)
     );
 
     ledger.finish_work(claim, &digging(2.0)).unwrap();
-    assert_eq!(ledger.unfinished::<Digging>().unwrap(), []);
-    let done = ledger.work::<Digging>("garden").unwrap().unwrap();
+    assert_eq!(ledger.unfinished::<TestWork>().unwrap(), []);
+    let done = ledger.work::<TestWork>("garden").unwrap().unwrap();
     assert_eq!(done.document, digging(2.0));
     assert_eq!(done.summary.finished, Some(done.summary.changed));
     assert_eq!(done.summary.began, work.summary.began);
@@ -94,7 +94,7 @@ fn work_is_begun_kept_finished_and_begun_again() {
     let claim = ledger
         .begin_work("garden", &owner(8), &digging(0.0), alive)
         .unwrap();
-    let anew = ledger.work::<Digging>("garden").unwrap().unwrap();
+    let anew = ledger.work::<TestWork>("garden").unwrap().unwrap();
     assert_eq!((anew.summary.finished, anew.document), (None, digging(0.0)));
     ledger.drop_work(claim).unwrap();
     assert_eq!(ledger.list_work(None).unwrap(), []);
@@ -112,9 +112,9 @@ fn finished_work_is_amended_and_is_no_newer_for_it() {
     // What is not finished is its owner's.
     assert!(ledger.amend_work("a", &digging(2.0)).is_err());
     ledger.finish_work(claim, &digging(3.0)).unwrap();
-    let before = ledger.work::<Digging>("a").unwrap().unwrap();
+    let before = ledger.work::<TestWork>("a").unwrap().unwrap();
     ledger.amend_work("a", &digging(4.0)).unwrap();
-    let after = ledger.work::<Digging>("a").unwrap().unwrap();
+    let after = ledger.work::<TestWork>("a").unwrap().unwrap();
     assert_eq!(after.document, digging(4.0));
     assert_eq!(after.summary.began, before.summary.began);
     assert_eq!(after.summary.finished, before.summary.finished);
@@ -176,7 +176,7 @@ fn work_that_is_there_is_not_begun_and_the_error_names_its_process() {
     assert!(error.to_string().contains("the host db-1"), "{error}");
     let error = begin(dead);
     assert!(matches!(error, WorkError::LeftUnfinished { .. }), "{error}");
-    let there = ledger.work::<Digging>("garden").unwrap().unwrap();
+    let there = ledger.work::<TestWork>("garden").unwrap().unwrap();
     assert_eq!(
         (there.document, there.summary.owner),
         (digging(0.5), owner(7))
@@ -186,16 +186,16 @@ fn work_that_is_there_is_not_begun_and_the_error_names_its_process() {
 #[test]
 fn only_work_of_the_dead_is_claimed_and_who_had_it_keeps_it_no_more() {
     let (_scratch, mut ledger) = fresh();
-    let error = why(ledger.claim_work::<Digging>("garden", &owner(8), dead));
+    let error = why(ledger.claim_work::<TestWork>("garden", &owner(8), dead));
     assert!(matches!(error, WorkError::Unknown { .. }), "{error}");
     let old = ledger
         .begin_work("garden", &owner(7), &digging(0.5), alive)
         .unwrap();
     for liveness in [alive, elsewhere] {
-        why(ledger.claim_work::<Digging>("garden", &owner(8), liveness));
+        why(ledger.claim_work::<TestWork>("garden", &owner(8), liveness));
     }
     let (claim, work) = ledger
-        .claim_work::<Digging>("garden", &owner(8), dead)
+        .claim_work::<TestWork>("garden", &owner(8), dead)
         .unwrap();
     assert_eq!(
         (work.document, work.summary.owner),
@@ -207,9 +207,9 @@ fn only_work_of_the_dead_is_claimed_and_who_had_it_keeps_it_no_more() {
     lost(why(ledger.drop_work(old)));
     ledger.keep_work(&claim, &digging(0.6)).unwrap();
     ledger.finish_work(claim, &digging(0.7)).unwrap();
-    let error = why(ledger.claim_work::<Digging>("garden", &owner(9), dead));
+    let error = why(ledger.claim_work::<TestWork>("garden", &owner(9), dead));
     assert!(matches!(error, WorkError::Finished { .. }), "{error}");
-    let kept = ledger.work::<Digging>("garden").unwrap().unwrap();
+    let kept = ledger.work::<TestWork>("garden").unwrap().unwrap();
     assert_eq!(kept.document, digging(0.7));
 }
 
@@ -228,7 +228,7 @@ fn of_many_who_claim_at_once_one_gets_it() {
                 let mut ledger = Ledger::open(path).unwrap();
                 // Only the first owner is dead.
                 let liveness = |who: &Owner| if who.pid == 7 { dead(who) } else { alive(who) };
-                let claimed = ledger.claim_work::<Digging>(key, &owner(pid), liveness);
+                let claimed = ledger.claim_work::<TestWork>(key, &owner(pid), liveness);
                 claimed.is_ok()
             };
             let threads: Vec<_> = (10..14)
@@ -281,7 +281,7 @@ fn a_document_of_a_newer_form_is_refused_and_stays() {
         "{error}"
     );
     why(ledger.claim_work::<OlderDigging>("garden", &owner(8), dead));
-    let there = ledger.work::<Digging>("garden").unwrap().unwrap();
+    let there = ledger.work::<TestWork>("garden").unwrap().unwrap();
     assert_eq!(there.summary.owner, owner(7));
     // It can be listed, and removed.
     assert_eq!(ledger.unfinished::<OlderDigging>().unwrap().len(), 1);
@@ -298,7 +298,7 @@ fn a_damaged_document_is_refused_by_name() {
         .connection
         .execute("UPDATE work SET body = x'789c00'", [])
         .unwrap();
-    let error = why(ledger.work::<Digging>("garden"));
+    let error = why(ledger.work::<TestWork>("garden"));
     assert!(error.to_string().contains("digging garden"), "{error}");
 }
 
@@ -310,7 +310,7 @@ fn state_that_would_not_come_back_is_not_kept() {
         .unwrap();
     let error = why(ledger.keep_work(&claim, &digging(f64::NAN)));
     assert!(matches!(error, WorkError::Unfaithful { .. }), "{error}");
-    let there = ledger.work::<Digging>("garden").unwrap().unwrap();
+    let there = ledger.work::<TestWork>("garden").unwrap().unwrap();
     assert_eq!(there.document, digging(0.5));
 }
 
@@ -324,12 +324,12 @@ proptest! {
         finds: BTreeMap<String, Option<i64>>,
     ) {
         let (_scratch, mut ledger) = fresh();
-        let mut document = Digging { depth: 0.0, layers, finds };
+        let mut document = TestWork { depth: 0.0, layers, finds };
         let claim = ledger.begin_work(&key, &owner(7), &document, alive).unwrap();
         for depth in depths {
             document.depth = depth;
             ledger.keep_work(&claim, &document).unwrap();
-            let back = ledger.work::<Digging>(&key).unwrap().unwrap();
+            let back = ledger.work::<TestWork>(&key).unwrap().unwrap();
             prop_assert_eq!(&back.document, &document);
         }
     }
@@ -353,7 +353,7 @@ fn only_finished_work_is_adopted_and_nothing_is_written_over() {
         .unwrap();
     assert_eq!(ours.adopt_finished_work(&theirs).unwrap(), 1);
     assert_eq!(ours.adopt_finished_work(&theirs).unwrap(), 0);
-    let depth = |key| Some(ours.work::<Digging>(key).unwrap()?.document.depth);
+    let depth = |key| Some(ours.work::<TestWork>(key).unwrap()?.document.depth);
     assert_eq!(
         [depth("a"), depth("b"), depth("c")],
         [Some(1.0), Some(9.0), None]

@@ -9,7 +9,7 @@ use super::{Error, RunProgram, command, pages};
 use crate::volume_id::VolumeId;
 
 /// Values of a filter in one request (Amazon EC2 API Reference, DescribeVolumes).
-const MOST_VALUES: usize = 200;
+const MAX_VALUES: usize = 200;
 
 /// A volume as `aws ec2 describe-volumes` shows it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -111,7 +111,7 @@ pub fn by_id(
     run: RunProgram<'_>,
 ) -> Result<Vec<EbsVolume>, Error> {
     let mut found = Vec::new();
-    for ids in ids.chunks(MOST_VALUES) {
+    for ids in ids.chunks(MAX_VALUES) {
         let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
         let filter = format!("Name=volume-id,Values={}", ids.join(","));
         found.extend(describe(None, &filter, interrupt, run)?);

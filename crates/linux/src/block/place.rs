@@ -11,7 +11,7 @@ use crate::mounts::{Mount, Mounts};
 use crate::root::{self, Error, Result, Root};
 
 /// An overlay may lie on an overlay; deeper than this is a circle.
-const DEEPEST_OVERLAY: usize = 8;
+const MAX_OVERLAY_DEPTH: usize = 8;
 
 /// Place of a path's data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -77,7 +77,7 @@ fn mount_id(path: &Path) -> Option<u64> {
 impl Mount {
     /// The block devices of the file system that is mounted here.
     pub fn devices(&self, root: &Root, devices: &Devices, mounts: &Mounts) -> Vec<DeviceNumber> {
-        self.devices_to_depth(root, devices, mounts, DEEPEST_OVERLAY)
+        self.devices_to_depth(root, devices, mounts, MAX_OVERLAY_DEPTH)
     }
 
     fn devices_to_depth(

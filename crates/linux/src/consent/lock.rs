@@ -16,10 +16,10 @@ pub(super) enum LockKind {
 }
 
 /// True if a condition lasts longer than a program needs that has just started or examines a device.
-pub(super) fn lasts(mut holds: impl FnMut() -> bool) -> bool {
+pub(super) fn persists(mut holds: impl FnMut() -> bool) -> bool {
     const MOMENT: Duration = Duration::from_millis(100);
-    const TRIES: u32 = 20;
-    (0..TRIES).all(|attempt| {
+    const ATTEMPTS: u32 = 20;
+    (0..ATTEMPTS).all(|attempt| {
         if attempt > 0 {
             std::thread::sleep(MOMENT);
         }
@@ -38,7 +38,7 @@ pub(super) fn lock(file: &File, tried: LockKind) -> bool {
     };
     let by_record = || rustix::fs::fcntl_lock(file, operation);
     let whole = || rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive);
-    if lasts(|| is_locked(by_record())) || lasts(|| is_locked(whole())) {
+    if persists(|| is_locked(by_record())) || persists(|| is_locked(whole())) {
         return false;
     }
     let _ = rustix::fs::fcntl_lock(file, FlockOperation::NonBlockingUnlock);

@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use super::file_system::{FileSystem, file_system_of};
 use super::identity::Storage;
 use super::lease::has_writers;
-use super::lock::{LockKind, lasts, lock};
+use super::lock::{LockKind, lock, persists};
 use super::option::Consent;
 use super::programs::ProgramUse;
 use super::reason::{Reason, Refusal};
@@ -222,7 +222,7 @@ impl PinnedTarget {
     fn written_elsewhere(&self) -> bool {
         self.device().is_none()
             && reopen(&self.handle, OFlags::RDONLY)
-                .is_ok_and(|reader| lasts(|| has_writers(&reader)))
+                .is_ok_and(|reader| persists(|| has_writers(&reader)))
     }
 
     /// Opens it with a claim; where that fails, for reading, so that signatures can be searched for

@@ -66,7 +66,7 @@ pub(super) struct Programs {
 
 /// Time for which a program may hold a file before that counts: a child has its parent's files until it
 /// executes its own program, and udev opens and locks a device for a moment after each change.
-const MOMENT: Duration = Duration::from_millis(100);
+const HELD_FILE_TIME: Duration = Duration::from_millis(100);
 const SEARCHES: u32 = 5;
 
 /// The programs that use any of the storage for more than a moment. This program is one
@@ -88,7 +88,7 @@ pub(super) fn using(
         if programs.found.is_empty() {
             break;
         }
-        std::thread::sleep(MOMENT);
+        std::thread::sleep(HELD_FILE_TIME);
         let mut pids: Vec<u32> = programs.found.iter().map(|program| program.pid).collect();
         pids.dedup();
         let again = pids.into_iter().map(|pid| search.of_process(pid));
@@ -148,11 +148,11 @@ impl Search<'_> {
     /// Uses of the storage by a process, each once, with those of only some of its threads.
     fn holds_of_threads(&self, process: &Path, pid: u32) -> io::Result<Vec<(Storage, ProgramUse)>> {
         let is_own = |storage: Storage| pid == std::process::id() && storage == self.target;
-        let mut all = self.holds(process)?;
+        let mut all = self.uses_of_process(process)?;
         for thread in threads::with_own_files(process, pid) {
             // A thread has a folder like a process's, which is not listed. One that has ended has none.
             let folder = self.root.proc.join(thread.to_string());
-            for (storage, hold) in self.holds(&folder).unwrap_or_default() {
+            for (storage, hold) in self.uses_of_process(&folder).unwrap_or_default() {
                 if !all.iter().any(|(known, _)| *known == storage) {
                     all.push((storage, hold));
                 }
@@ -163,7 +163,7 @@ impl Search<'_> {
     }
 
     /// Uses of the storage by one process or thread: each once, the strongest.
-    fn holds(&self, process: &Path) -> io::Result<Vec<(Storage, ProgramUse)>> {
+    fn uses_of_process(&self, process: &Path) -> io::Result<Vec<(Storage, ProgramUse)>> {
         let mut holds: Vec<(Storage, ProgramUse)> = Vec::new();
         let mut unread = Ok(());
         let mut add = |storage, hold| {
@@ -177,7 +177,7 @@ impl Search<'_> {
             let info = || attribute(&process.join("fdinfo").join(entry.file_name()));
             if let Some(storage) = self.wanted_at(&link)
                 && let Some(info) = info()
-                && let Some(hold) = hold_of(&info)
+                && let Some(hold) = use_of(&info)
             {
                 add(storage, hold);
             }
@@ -257,7 +257,7 @@ fn storage_at(link: &Path) -> Option<Storage> {
 
 /// The use that a descriptor's `fdinfo` tells of: `flags` in octal, and a line for each lock that was taken
 /// through it. A reader without a lock is no use that overwriting harms.
-fn hold_of(info: &str) -> Option<ProgramUse> {
+fn use_of(info: &str) -> Option<ProgramUse> {
     let flags = info
         .lines()
         .find_map(|line| line.strip_prefix("flags:"))
@@ -307,8 +307,8 @@ mod tests {
             ("02100002", lock("POSIX", "READ"), Some(ProgramUse::Locked)),
         ] {
             let info = format!("pos:\t0\nflags:\t{flags}\nmnt_id:\t29\nino:\t98\n{lock}");
-            assert_eq!(hold_of(&info), expected, "{info}");
+            assert_eq!(use_of(&info), expected, "{info}");
         }
-        assert_eq!(hold_of("nonsense"), None);
+        assert_eq!(use_of("nonsense"), None);
     }
 }

@@ -12,7 +12,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use super::identity::Storage;
-use super::lock::{LockKind, lasts, lock};
+use super::lock::{LockKind, lock, persists};
 use super::programs::ProgramUse;
 use super::reason::{Reason, Relation};
 use super::uses::DeviceUsers;
@@ -71,7 +71,7 @@ impl DeviceUsers {
         let flags = OFlags::RDONLY | OFlags::EXCL | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let open = || rustix::fs::open(&path, flags, Mode::empty());
         let mut opened = open();
-        lasts(|| {
+        persists(|| {
             opened = open();
             matches!(opened, Err(Errno::BUSY))
         });

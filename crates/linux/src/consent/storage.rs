@@ -153,7 +153,7 @@ impl DeviceUsers {
 
     /// The mount that hides a part of the kernel's lists: with another folder instead of `/sys/class/block` or of a
     /// process in `/proc`, a device in use looks unused.
-    pub(super) fn hidden_list(&self) -> Option<&Mount> {
+    pub(super) fn hiding_mount(&self) -> Option<&Mount> {
         const LISTS: [(&str, &str); 6] = [
             ("/proc/swaps", "proc"),
             ("/proc/self/mountinfo", "proc"),

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use super::commands::CommandDevices;
 use super::exports::{Export, exports};
 use super::identity::Storage;
+use super::loop_backing::shown_by_loops;
 use super::option::Consent;
 use super::programs::{self, Programs, UsingProgram};
 use super::reason::{Reason, Relation};
-use super::shown::shown_by_loops;
 use crate::block::{BlockDeviceKind, Device, DeviceNumber, Devices};
 use crate::mounts::{Mount, Mounts};
 use crate::root::{self, Error, Result, Root};
@@ -18,7 +18,7 @@ use crate::signature::{Content, LocatedContent, Partition, SignatureKind};
 use crate::swaps::{self, Swap, SwapKind};
 
 /// The disk that carries one of these carries the running system.
-const SYSTEM: [&str; 5] = ["/", "/usr", "/boot", "/boot/efi", "/efi"];
+const SYSTEM_MOUNT_POINTS: [&str; 5] = ["/", "/usr", "/boot", "/boot/efi", "/efi"];
 
 /// The kernel's lists, at one moment, of the users of each device.
 #[derive(Clone, Debug)]
@@ -87,7 +87,7 @@ impl DeviceUsers {
             elsewhere,
             swaps,
         };
-        match uses.hidden_list() {
+        match uses.hiding_mount() {
             Some(mount) => Err(Error::Hidden(mount.point.clone())),
             None => Ok(uses),
         }
@@ -371,7 +371,7 @@ impl DeviceUsers {
     fn root_disks(&self, number: DeviceNumber) -> Vec<Reason> {
         let mut reasons = Vec::new();
         for disk in self.devices.stack_below(number) {
-            let point = SYSTEM
+            let point = SYSTEM_MOUNT_POINTS
                 .iter()
                 .find(|point| self.lies_under(disk, Path::new(point)));
             if let Some(point) = point {

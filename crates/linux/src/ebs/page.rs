@@ -20,11 +20,11 @@ const INSTANCE_STORE_MAGIC: u32 = 0xEC2C_0D7E;
 /// Start of the histogram of reads.
 const HISTOGRAMS: usize = 512;
 /// A histogram has room for so many bins.
-const MOST_BINS: usize = 64;
+const MAX_BINS: usize = 64;
 /// A bin's bytes.
 const BIN: usize = 24;
 /// A histogram's bytes.
-const HISTOGRAM: usize = 8 + MOST_BINS * BIN;
+const HISTOGRAM: usize = 8 + MAX_BINS * BIN;
 /// Model name of an EBS volume (EC2 User Guide, "Identify the EBS device").
 const EBS_MODEL: &str = "Amazon Elastic Block Store";
 /// Model name of an instance store.
@@ -129,7 +129,7 @@ fn bins(histogram: &[u8]) -> Option<Vec<Bin>> {
         let bytes = histogram.get(at..at + 8)?.try_into().ok()?;
         Some(u64::from_le_bytes(bytes))
     };
-    let count = usize::try_from(long(0)?).map_or(MOST_BINS, |count| count.min(MOST_BINS));
+    let count = usize::try_from(long(0)?).map_or(MAX_BINS, |count| count.min(MAX_BINS));
     (0..count)
         .map(|bin| {
             let at = 8 + BIN * bin;

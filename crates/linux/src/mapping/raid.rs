@@ -7,7 +7,7 @@ use record::raid::{Level, MdLevel, Placement};
 
 use super::piece::{ChunkLayout, MappedPiece};
 use super::units::{SECTOR, kib};
-use super::why::MappingUnknown;
+use super::unknown::MappingUnknown;
 use crate::block::{Device, DeviceNumber, Devices};
 use crate::root::{self, Root, attribute, number};
 

@@ -10,7 +10,7 @@ use rustix::ioctl::{Opcode, Updater, ioctl, opcode};
 
 use super::piece::{ChunkLayout, MappedPiece};
 use super::units::SECTOR;
-use super::why::MappingUnknown;
+use super::unknown::MappingUnknown;
 use crate::block::{Device, DeviceNumber};
 use crate::root::Root;
 
@@ -135,12 +135,12 @@ struct RawHead {
 }
 
 /// The largest answer that is taken: more than a thousand lines.
-const ROOM: usize = 1 << 17;
+const MAX_ANSWER_BYTES: usize = 1 << 17;
 
 #[repr(C)]
 struct RawTable {
     head: RawHead,
-    data: [u8; ROOM],
+    data: [u8; MAX_ANSWER_BYTES],
 }
 
 /// DM_TABLE_STATUS is `_IOWR(DM_IOCTL, 12, struct dm_ioctl)`.
@@ -148,7 +148,7 @@ const DM_TABLE_STATUS: Opcode = opcode::read_write::<RawHead>(0xfd, 12);
 /// DM_STATUS_TABLE_FLAG: the table, and not how its targets are.
 const TABLE: u32 = 1 << 4;
 /// DM_BUFFER_FULL_FLAG: there was no room for all of it.
-const FULL: u32 = 1 << 8;
+const BUFFER_FULL_FLAG: u32 = 1 << 8;
 
 fn targets(control: &File, device: DeviceNumber) -> io::Result<Vec<Target>> {
     let mut raw = Box::new(RawTable {
@@ -167,7 +167,7 @@ fn targets(control: &File, device: DeviceNumber) -> io::Result<Vec<Target>> {
             uuid: [0; 129],
             data: [0; 7],
         },
-        data: [0; ROOM],
+        data: [0; MAX_ANSWER_BYTES],
     });
     // SAFETY: the opcode is DM_TABLE_STATUS, whose argument is a struct dm_ioctl at the beginning of
     // `data_size` bytes, which the kernel reads and writes from `data_start` on. `RawTable` is laid
@@ -175,7 +175,7 @@ fn targets(control: &File, device: DeviceNumber) -> io::Result<Vec<Target>> {
     unsafe { ioctl(control, Updater::<DM_TABLE_STATUS, RawTable>::new(&mut raw)) }?;
     let start = (raw.head.data_start as usize).checked_sub(size_of::<RawHead>());
     let answer = start.and_then(|start| raw.data.get(start..));
-    if raw.head.flags & FULL != 0 {
+    if raw.head.flags & BUFFER_FULL_FLAG != 0 {
         return Err(Errno::NOBUFS.into());
     }
     answer

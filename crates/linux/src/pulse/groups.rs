@@ -15,13 +15,13 @@ use crate::block::DeviceNumber;
 use crate::root::{Result, Root, read_bytes};
 
 /// Groups are searched for again after so long,
-const FRESH: Duration = Duration::from_secs(5);
+const REFRESH_INTERVAL: Duration = Duration::from_secs(5);
 /// or later where that takes long: one part in so many of the time may continue it.
 const SHARE: u32 = 50;
 /// The most groups to examine. Hosts of containers have hundreds.
-const MOST_GROUPS: usize = 10_000;
+const MAX_GROUPS: usize = 10_000;
 /// The most limits to follow.
-const MOST_LIMITS: usize = 256;
+const MAX_LIMITS: usize = 256;
 
 /// The file of version 1 that sets a limit.
 fn limit_file(kind: LimitKind) -> &'static str {
@@ -112,7 +112,7 @@ impl GroupReader {
 
     /// The limits of now. What cannot be read has none: a group may go at any time.
     pub fn read(&mut self) -> Vec<GroupLimit> {
-        let fresh = FRESH.max(self.cost * SHARE);
+        let fresh = REFRESH_INTERVAL.max(self.cost * SHARE);
         if self.listed.is_none_or(|listed| listed.elapsed() >= fresh) {
             let began = Instant::now();
             self.groups = list(&self.top);
@@ -135,7 +135,7 @@ fn list(top: &Path) -> Vec<Group> {
         .find(|path| path.join("cgroup.controllers").exists());
     let one = top.join("blkio");
     let mut groups = Vec::new();
-    let mut left = MOST_GROUPS;
+    let mut left = MAX_GROUPS;
     if one.is_dir() {
         // systemd gives a group the same name in both.
         walk(&one, two.as_deref(), Version::One, &mut left, &mut groups);
@@ -156,7 +156,7 @@ fn walk(
     let mut todo = vec![top.to_owned()];
     let mut count: usize = groups.iter().map(|group| group.limits.len()).sum();
     while let Some(folder) = todo.pop() {
-        if *left == 0 || count >= MOST_LIMITS {
+        if *left == 0 || count >= MAX_LIMITS {
             return;
         }
         *left -= 1;
@@ -262,7 +262,7 @@ impl Group {
                 device: *device,
                 kind: *kind,
                 limit: *limit,
-                used: used(text, *device, *kind, self.version),
+                used: device_use(text, *device, *kind, self.version),
                 pressure,
             });
         }
@@ -271,7 +271,7 @@ impl Group {
 }
 
 /// Use of a device; zero where it is not listed, since nothing was used.
-fn used(text: &str, device: DeviceNumber, kind: LimitKind, version: Version) -> u64 {
+fn device_use(text: &str, device: DeviceNumber, kind: LimitKind, version: Version) -> u64 {
     let of = |line: &str| {
         let (_, rest) = numbered(line).filter(|(of, _)| *of == device)?;
         match version {
@@ -402,8 +402,8 @@ mod tests {
         fn any_text_is_read(text: String, rest: String) {
             for version in [Version::One, Version::Two] {
                 for kind in LimitKind::ALL {
-                    used(&text, DeviceNumber::new(8, 0), kind, version);
-                    used(&format!("8:0 {rest}"), DeviceNumber::new(8, 0), kind, version);
+                    device_use(&text, DeviceNumber::new(8, 0), kind, version);
+                    device_use(&format!("8:0 {rest}"), DeviceNumber::new(8, 0), kind, version);
                 }
             }
             pairs(&text);

@@ -9,11 +9,11 @@ use record::sample::{KernelError, KernelErrorKind};
 use crate::root::{Error, Result, Root};
 
 /// Length of the longest record (CONSOLE_EXT_LOG_MAX in include/linux/printk.h).
-const LONGEST: usize = 8192;
+const MAX_RECORD_BYTES: usize = 8192;
 /// The most records to read at a time, so that a log that is flooded does not hold up the rest.
-const AT_ONCE: usize = 1000;
+const MAX_RECORDS_PER_READ: usize = 1000;
 /// Records of higher levels (syslog(2)) are no trouble: 5 is a notice.
-const LEAST_LEVEL: u32 = 4;
+const MAX_LEVEL: u32 = 4;
 /// Text of a trouble that md reports at level 6: a member whose sectors it had to write again.
 const CORRECTED: &str = "read error corrected";
 
@@ -42,7 +42,7 @@ impl<'a> LogRecord<'a> {
 
     /// Error of a disk that it reports, if it does.
     pub fn trouble(&self) -> Option<KernelError> {
-        if self.level > LEAST_LEVEL && !self.text.contains(CORRECTED) {
+        if self.level > MAX_LEVEL && !self.text.contains(CORRECTED) {
             return None;
         }
         let kind = kind_of(self.text)?;
@@ -128,7 +128,7 @@ fn device_in(text: &str) -> Option<&str> {
 #[derive(Debug)]
 pub struct KernelLog {
     file: File,
-    buffer: Box<[u8; LONGEST]>,
+    buffer: Box<[u8; MAX_RECORD_BYTES]>,
 }
 
 impl KernelLog {
@@ -150,7 +150,7 @@ impl KernelLog {
         file.seek(SeekFrom::End(0)).map_err(failed)?;
         Ok(KernelLog {
             file,
-            buffer: Box::new([0; LONGEST]),
+            buffer: Box::new([0; MAX_RECORD_BYTES]),
         })
     }
 
@@ -161,7 +161,7 @@ impl KernelLog {
     /// When the log cannot be read any more.
     pub fn read(&mut self) -> io::Result<Vec<KernelError>> {
         let mut found = Vec::new();
-        for _ in 0..AT_ONCE {
+        for _ in 0..MAX_RECORDS_PER_READ {
             match self.file.read(self.buffer.as_mut_slice()) {
                 Ok(0) => break,
                 Ok(length) => {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::root::{Error, Result};
 
 /// Size of the first buffer; it doubles until the file fits.
-const FIRST: usize = 8192;
+const FIRST_BUFFER_BYTES: usize = 8192;
 
 /// An open file of the kernel's and the buffer that it is read into.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ impl PolledFile {
         Ok(PolledFile {
             file,
             path: path.to_path_buf(),
-            buffer: vec![0; FIRST],
+            buffer: vec![0; FIRST_BUFFER_BYTES],
         })
     }
 
@@ -83,7 +83,7 @@ mod tests {
         std::fs::write(&path, "one").unwrap();
         let mut file = PolledFile::open(&path).unwrap();
         assert_eq!(file.read().unwrap(), b"one");
-        let long = "x".repeat(5 * FIRST + 1);
+        let long = "x".repeat(5 * FIRST_BUFFER_BYTES + 1);
         std::fs::write(&path, &long).unwrap();
         assert_eq!(file.read().unwrap(), long.as_bytes());
         std::fs::write(&path, "2").unwrap();

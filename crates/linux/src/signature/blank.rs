@@ -8,7 +8,7 @@ use std::io;
 use super::region::Region;
 
 /// Bytes read at either end.
-const EDGE: u64 = 16 << 20;
+const EDGE_BYTES: u64 = 16 << 20;
 /// Number of samples read between.
 const SAMPLES: u64 = 256;
 /// The size of a sample.
@@ -22,8 +22,8 @@ const PIECE: u64 = 1 << 20;
 /// The kernel's error of a read: a device that cannot be read is not known to be blank.
 pub(super) fn first_data(region: &Region) -> io::Result<Option<u64>> {
     let size = region.size;
-    let head = EDGE.min(size);
-    let tail = size.saturating_sub(EDGE).max(head);
+    let head = EDGE_BYTES.min(size);
+    let tail = size.saturating_sub(EDGE_BYTES).max(head);
     let pieces = |from: u64, to: u64| {
         (from..to)
             .step_by(PIECE as usize)

@@ -41,7 +41,7 @@ pub struct Content {
 pub const ZEROING: &str = "disksmith zero is not done with this disk: ";
 
 /// A table in a partition of a partition and so on is not followed further than this.
-const DEEPEST: u32 = 3;
+const MAX_TABLE_DEPTH: u32 = 3;
 /// Space between partitions that is smaller holds boot loaders and padding.
 const GAP: u64 = 1 << 20;
 /// The sector of an MBR.
@@ -144,7 +144,7 @@ fn search(
     parts.dedup_by_key(|part| (part.start, part.size));
     // A partition that begins where the device does, as on hybrid images of CDs, shows what was examined.
     parts.retain(|part| part.start > 0);
-    if depth == DEEPEST && !parts.is_empty() {
+    if depth == MAX_TABLE_DEPTH && !parts.is_empty() {
         push(0, Unknown);
         return Ok(());
     }
@@ -181,7 +181,7 @@ fn search_group(
     content: &mut Content,
 ) -> io::Result<()> {
     match lvm::volumes(region, label)? {
-        Volumes::Known(volumes) if depth < DEEPEST => {
+        Volumes::Known(volumes) if depth < MAX_TABLE_DEPTH => {
             for volume in volumes {
                 if let Some(inside) = region.part(volume.start, volume.size) {
                     let carrier = Carrier {

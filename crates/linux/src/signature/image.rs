@@ -7,11 +7,11 @@ use super::region::Region;
 
 /// Bytes read at either end. The farthest from the start that needs it is the second ZFS label (256 to 512
 /// KiB); the farthest from the end is the third (512 KiB before the end, rounded down to 256 KiB).
-pub(super) const EDGE: u64 = 1 << 20;
+pub(super) const EDGE_BYTES: u64 = 1 << 20;
 
 /// Offsets beyond the first edge that some format uses: VMFS at 1 and 2 MiB, the second LUKS2
 /// header at 1, 2 or 4 MiB, the first mirror of the Btrfs superblock at 64 MiB.
-const SPOTS: [u64; 4] = [1 << 20, 2 << 20, 4 << 20, 64 << 20];
+const FURTHER_OFFSETS: [u64; 4] = [1 << 20, 2 << 20, 4 << 20, 64 << 20];
 
 /// The two edges and the spots of a device, file or partition.
 pub(super) struct Image {
@@ -25,14 +25,14 @@ impl Image {
         let size = region.size;
         let mut image = Image {
             size,
-            parts: vec![(0, region.read(0, EDGE)?)],
+            parts: vec![(0, region.read(0, EDGE_BYTES)?)],
         };
-        let tail = size.saturating_sub(EDGE);
+        let tail = size.saturating_sub(EDGE_BYTES);
         if tail > 0 {
             let start = tail - tail % ALIGN as u64;
             image.parts.push((start, region.read(start, size - start)?));
         }
-        for spot in SPOTS {
+        for spot in FURTHER_OFFSETS {
             if spot < size && image.bytes(spot, ALIGN).is_none() {
                 image.parts.push((spot, region.read(spot, ALIGN as u64)?));
             }

@@ -17,10 +17,10 @@ const SECTOR: u64 = 512;
 /// Size of the header of a metadata area, behind which its ring begins.
 const HEADER: u64 = 512;
 /// Longer metadata is taken for damage; LVM's own areas are 1 MiB by default.
-const LONGEST: u64 = 64 << 20;
+const MAX_METADATA_BYTES: u64 = 64 << 20;
 /// Endings of the names of volumes that hold LVM's own metadata, some with a number behind them (lvm(8), "reserved
 /// names").
-const OWN: [&str; 5] = ["_rmeta_", "_mlog", "_tmeta", "_cmeta", "_pmspare"];
+const INTERNAL_SUFFIXES: [&str; 5] = ["_rmeta_", "_mlog", "_tmeta", "_cmeta", "_pmspare"];
 
 /// A logical volume, as far as it lies in one piece at its beginning.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -111,7 +111,7 @@ fn metadata(region: &Region, start: u64, size: u64) -> io::Result<Option<String>
             let slot = 40;
             let (offset, length) = (le64(&header, slot)?, le64(&header, slot + 8)?);
             let is_used = offset >= HEADER && le32(&header, slot + 20)? & IGNORED == 0;
-            let fits = offset < size && length <= LONGEST.min(size - HEADER);
+            let fits = offset < size && length <= MAX_METADATA_BYTES.min(size - HEADER);
             (is_used && fits).then_some((offset, length))
         });
     let Some((offset, length)) = place else {
@@ -167,7 +167,9 @@ fn in_group(all: &Section, uuid: &str) -> Option<Vec<Volume>> {
 
 fn is_own(name: &str) -> bool {
     let name = name.trim_end_matches(|sign: char| sign.is_ascii_digit());
-    OWN.iter().any(|ending| name.ends_with(ending))
+    INTERNAL_SUFFIXES
+        .iter()
+        .any(|ending| name.ends_with(ending))
 }
 
 fn le32(bytes: &[u8], at: usize) -> Option<u64> {

@@ -18,9 +18,9 @@ pub struct Partition {
 }
 
 /// A chain of logical partitions that is longer is taken for a damaged one.
-const MOST_LOGICAL: u32 = 256;
+const MAX_LOGICAL_PARTITIONS: u32 = 256;
 /// A GPT with more entries is taken for a damaged one; usual are 128.
-const MOST_ENTRIES: u32 = 1024;
+const MAX_ENTRIES: u32 = 1024;
 
 /// Partitions of a device and the records of its tables.
 #[derive(Debug, Default)]
@@ -113,7 +113,7 @@ fn extended(
     let sector = region.sector();
     let mut links = Vec::new();
     let mut link = base;
-    for _ in 0..MOST_LOGICAL {
+    for _ in 0..MAX_LOGICAL_PARTITIONS {
         let bytes = region.read(link.saturating_mul(sector), 512)?;
         if !has_boot_magic(&bytes) {
             break;
@@ -159,7 +159,7 @@ fn gpt(region: &Region, found: &mut Vec<Partition>) -> io::Result<()> {
             let (Some(table), Some(count), Some(size)) = fields else {
                 continue;
             };
-            let count = count.min(u64::from(MOST_ENTRIES));
+            let count = count.min(u64::from(MAX_ENTRIES));
             if !(128..=4096).contains(&size) {
                 continue;
             }

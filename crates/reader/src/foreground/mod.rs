@@ -1,8 +1,8 @@
 //! Result of the foreground beside background I/O, for the answer: as JSON, in sentences, and as a page.
 
-mod keep;
 mod page;
 mod report;
+mod targets;
 
 use std::path::PathBuf;
 
@@ -12,9 +12,9 @@ use ui::exit::Failure;
 use ui::format::short_latency;
 use ui::output::{OutputFile, OutputFormat};
 
-pub use keep::KeepArgs;
 pub use report::ForegroundReport;
 use report::held_by_name;
+pub use targets::KeepArgs;
 
 /// Arguments of verbs that report on the foreground.
 #[derive(Args, Clone, Debug, Default)]

@@ -105,8 +105,10 @@ impl ForegroundReport {
     /// Report of a foreground; `None` where there was none for as long as a second.
     pub fn of(outcome: &Outcome) -> Option<ForegroundReport> {
         /// Seconds beside a foreground below which there is no report.
-        const LEAST_S: f64 = 1.0;
-        if outcome.foreground_s < LEAST_S || outcome.alone.is_empty() && outcome.beside.is_empty() {
+        const MIN_FOREGROUND_S: f64 = 1.0;
+        if outcome.foreground_s < MIN_FOREGROUND_S
+            || outcome.alone.is_empty() && outcome.beside.is_empty()
+        {
             return None;
         }
         let us = |seconds: f64| 1e6 * seconds;
@@ -155,7 +157,7 @@ impl ForegroundReport {
         let mut text = format!("There was foreground I/O for {:.0} s.", self.foreground_s);
         text += &of("Its latency alone", self.alone).unwrap_or_default();
         text += &of("Beside this", self.beside).unwrap_or_default();
-        text += &self.kept();
+        text += &self.targets_sentence();
         if let Some(share) = self.device_share {
             text += &format!(" {} of the device was used beside it", percent(share));
             text += &match self.held() {
@@ -175,7 +177,7 @@ impl ForegroundReport {
     }
 
     /// Targets, where they came from, and for how long they were exceeded, as a sentence.
-    fn kept(&self) -> String {
+    fn targets_sentence(&self) -> String {
         let one = |name: &str, us: Option<f64>| {
             us.map(|us| format!("{name} of {}", short_latency(us / 1e6)))
         };

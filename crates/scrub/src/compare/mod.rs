@@ -28,7 +28,7 @@ use readers::{Readers, Shares};
 
 /// Pauses before each further read. A write is on its way to all members for milliseconds, seldom for longer
 /// than some hundred.
-const AGAIN: [Duration; 3] = [
+const REREAD_DELAYS: [Duration; 3] = [
     Duration::from_millis(20),
     Duration::from_millis(100),
     Duration::from_millis(400),
@@ -106,7 +106,7 @@ impl Comparer {
     }
 
     /// Result of the comparison; `None` while it is under way. A thread that is gone suspects everything.
-    pub(crate) fn come(&self, range: &Range<Sectors>) -> Option<ComparisonResult> {
+    pub(crate) fn try_result(&self, range: &Range<Sectors>) -> Option<ComparisonResult> {
         match self.came.try_recv() {
             Ok(compared) => Some(compared),
             Err(TryRecvError::Empty) => None,
@@ -133,7 +133,7 @@ impl Work {
         let requested = Ranges::from(comparison.range.clone());
         let mut suspects = Ranges::new();
         let (mut differ, read) = self.differing(&requested, comparison.spacing, &mut suspects);
-        for pause in AGAIN {
+        for pause in REREAD_DELAYS {
             if differ.is_empty() {
                 break;
             }
@@ -352,7 +352,7 @@ mod tests {
         file.write_all_at(&[255; 512], place.at).unwrap();
         // The write comes to this member in the second pause.
         let arrives = |pause: Duration| {
-            if pause == AGAIN[1] {
+            if pause == REREAD_DELAYS[1] {
                 file.write_all_at(&right, place.at).unwrap();
             }
         };

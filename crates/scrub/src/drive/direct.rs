@@ -11,24 +11,24 @@ use crate::compare::{ComparisonResult, REQUEST};
 
 /// Most requests to each member in a step: more than one where the rate demands it, so that members need not wait
 /// for each other after each; few, because a step is not interrupted when a foreground appears.
-const DEEPEST: u64 = 4;
+const MAX_REQUESTS_PER_MEMBER: u64 = 4;
 /// Duration of a step, about, in seconds, if it has more than one request of each member.
 const STEP_S: f64 = 0.1;
 /// Distance of the requests to one member, as a share of the interval that the rate gives, so that a late one is made
 /// up for; at most this share of a step, so that a slow rate does not last longer than it should.
-const APART: f64 = 0.7;
+const REQUEST_SPACING: f64 = 0.7;
 /// Steps that may be made up for at most.
 const STEPS: f64 = 2.0;
 /// Weight of the last step in the rate of the members.
-const LAST_COUNTS: f64 = 0.2;
+const LAST_STEP_WEIGHT: f64 = 0.2;
 /// Much of a step is suspected where at least one part in so many is.
-const PART: u64 = 4;
+const SUSPECT_STEP_DIVISOR: u64 = 4;
 /// Number of polls, while a step takes as long as it does, for its completion and for the start of the next
 /// one; within these bounds.
-const POLLS: f64 = 8.0;
-const SOONEST: f64 = 0.001;
-const SOON: f64 = 0.005;
-const LATER: Nanos = Nanos(20_000_000);
+const POLLS_PER_STEP: f64 = 8.0;
+const MIN_POLL_S: f64 = 0.001;
+const POLL_S: f64 = 0.005;
+const MAX_POLL: Nanos = Nanos(20_000_000);
 
 /// State of the direct comparison.
 #[derive(Clone, Debug)]
@@ -80,8 +80,8 @@ impl DirectComparison {
     pub(super) fn pass(&mut self, may: Allowed, seconds: f64) {
         if let Allowed::Rate(rate) = may {
             let one = self.request.bytes().0 as f64 / rate.max(1.0);
-            self.deep = ((STEP_S / one) as u64).clamp(1, DEEPEST);
-            self.apart = Nanos((APART * one.min(STEP_S) * 1e9) as u64);
+            self.deep = ((STEP_S / one) as u64).clamp(1, MAX_REQUESTS_PER_MEMBER);
+            self.apart = Nanos((REQUEST_SPACING * one.min(STEP_S) * 1e9) as u64);
             let most = STEPS * self.step().bytes().0 as f64;
             self.credit = (self.credit + rate * seconds).min(most);
         }
@@ -115,14 +115,15 @@ impl DirectComparison {
 
     /// Takes the result of a step. Gives the rate of the members while they read, in bytes a second; `None` where
     /// parts were read again.
-    pub(super) fn come(&mut self, compared: &ComparisonResult) -> Option<f64> {
+    pub(super) fn complete_step(&mut self, compared: &ComparisonResult) -> Option<f64> {
         let step = self.reads.take()?;
         let bytes = Sectors(step.end.0 - step.start.0).bytes().0 as f64;
         self.at = step.end;
         for range in compared.suspects.iter() {
             self.suspect(range);
         }
-        let is_much = PART * compared.suspects.total().0 >= step.end.0 - step.start.0;
+        let is_much =
+            SUSPECT_STEP_DIVISOR * compared.suspects.total().0 >= step.end.0 - step.start.0;
         self.suspected = if is_much { self.suspected + 1 } else { 0 };
         // Of what was read again and again that tells nothing.
         if !compared.suspects.is_empty() {
@@ -130,7 +131,7 @@ impl DirectComparison {
         }
         let now = bytes / compared.read.as_secs_f64().max(1e-6);
         let gives = self.gives.get_or_insert(now);
-        *gives += LAST_COUNTS * (now - *gives);
+        *gives += LAST_STEP_WEIGHT * (now - *gives);
         Some(*gives)
     }
 
@@ -159,9 +160,9 @@ impl DirectComparison {
             let takes = self
                 .gives
                 .map_or(0.0, |gives| self.step().bytes().0 as f64 / gives);
-            Nanos(((takes / POLLS).clamp(SOONEST, SOON) * 1e9) as u64)
+            Nanos(((takes / POLLS_PER_STEP).clamp(MIN_POLL_S, POLL_S) * 1e9) as u64)
         } else {
-            LATER
+            MAX_POLL
         }
     }
 }

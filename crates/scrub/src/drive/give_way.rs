@@ -19,13 +19,13 @@ use super::{ArrayControl, Drive, ScrubEnd, SyncWindow, TICK, TIMEOUT, Throttle};
 
 /// Number of steps in a row, of each of which much is suspected, after which md checks by itself: it is faster where
 /// much differs.
-const SUSPECTED: u32 = 4;
+const MAX_SUSPECT_STEPS: u32 = 4;
 /// Time after that, or after the readers stopped or were too slow for a deadline, until direct comparison is tried
 /// again.
-const LOST: Nanos = Nanos(600_000_000_000);
+const DIRECT_RETRY_DELAY: Nanos = Nanos(600_000_000_000);
 /// Longest time after the end of a check for which md refuses an action (EBUSY), though it reports `idle`
 /// (`md_check_recovery`, drivers/md/md.c).
-const REAPED: Nanos = Nanos(1_000_000_000);
+const BUSY_TIMEOUT: Nanos = Nanos(1_000_000_000);
 
 impl<W: ArrayControl> Drive<'_, W> {
     /// Time for which nothing is to be done.
@@ -43,7 +43,7 @@ impl<W: ArrayControl> Drive<'_, W> {
             return self.window.has_stopped(self.at.done);
         }
         let now = self.control.now();
-        let is_lost = |since: Nanos| now.0.saturating_sub(since.0) < LOST.0;
+        let is_lost = |since: Nanos| now.0.saturating_sub(since.0) < DIRECT_RETRY_DELAY.0;
         let is_of_use = !self.lost.is_some_and(is_lost) && self.at.of.0 > 0;
         is_of_use && matches!(self.pace.allowed(), Allowed::Rate(_)) && self.control.can_compare()
     }
@@ -115,7 +115,7 @@ impl<W: ArrayControl> Drive<'_, W> {
         &mut self,
         mut act: impl FnMut(&mut W) -> linux::Result<()>,
     ) -> linux::Result<()> {
-        let until = self.control.now() + REAPED;
+        let until = self.control.now() + BUSY_TIMEOUT;
         loop {
             match act(self.control) {
                 Err(error) if error.is_busy() && self.control.now() < until => {
@@ -164,11 +164,11 @@ impl<W: ArrayControl> Drive<'_, W> {
         let before = direct.at;
         if let Some(step) = &direct.reads
             && let Some(compared) = self.control.compared(step)
-            && let Some(gives) = direct.come(&compared)
+            && let Some(gives) = direct.complete_step(&compared)
         {
             self.pace.gives(gives);
         }
-        if direct.suspected >= SUSPECTED {
+        if direct.suspected >= MAX_SUSPECT_STEPS {
             self.lost = Some(now);
         }
         let bytes = Sectors(direct.at.0 - before.0).bytes().0 as f64;

@@ -290,7 +290,7 @@ impl Model {
         }
     }
 
-    fn happen(&mut self, event: Event) {
+    fn apply_event(&mut self, event: Event) {
         match event {
             Event::Stop(order) => self.order = Some(order),
             Event::Act(SyncAction::Idle) => self.break_off(),
@@ -331,7 +331,7 @@ impl Model {
             self.events = later;
             due.into_iter().map(|(_, event)| event).collect()
         };
-        due.into_iter().for_each(|event| self.happen(event));
+        due.into_iter().for_each(|event| self.apply_event(event));
         let seconds = STEP as f64 / SECOND as f64;
         let before = self.position;
         if matches!(self.action, SyncAction::Check | SyncAction::Repair) && !self.delayed {
@@ -624,7 +624,7 @@ impl ArrayControl for Model {
     }
 
     fn compared(&mut self, _: &Range<Sectors>) -> Option<ComparisonResult> {
-        self.direct.come(&self.bad)
+        self.direct.try_result(&self.bad)
     }
 
     fn in_flight(&mut self) -> u64 {

@@ -6,9 +6,9 @@ use record::{Bytes, Nanos};
 use study::pace::Allowed;
 
 /// Speed limit that limits nothing, in KiB a second.
-const FULL: u64 = 10_000_000;
+const NO_SPEED_LIMIT_KIB: u64 = 10_000_000;
 /// The least speed limit that md takes, in KiB a second.
-const LEAST: u64 = 1;
+const MIN_SPEED_LIMIT_KIB: u64 = 1;
 /// Sectors that md checks at once at RAID 1 and 10 (`RESYNC_BLOCK_SIZE`, drivers/md/raid1-10.c): a smaller step
 /// would be no smaller.
 const BLOCK: Sectors = Sectors(128);
@@ -16,39 +16,39 @@ const BLOCK: Sectors = Sectors(128);
 const STEP_S: f64 = 0.5;
 /// The least step, in sectors of each member: each step costs writes of the superblock, one for each time that it can
 /// be halved.
-const LEAST_STEP: Sectors = Sectors(2048);
+const MIN_STEP: Sectors = Sectors(2048);
 /// Share of the p99 target that a step takes at most, where all foreground requests wait for it. In a longer one the
 /// members idle for most of the time, though the foreground waits.
-const HOLDS: f64 = 0.5;
+const MAX_STEP_SHARE: f64 = 0.5;
 /// Seconds of work that such a step has at least, and one unit: the superblocks cost more below that than is gained.
-const LEAST_STEP_S: f64 = 0.1;
+const MIN_STEP_S: f64 = 0.1;
 /// Largest step beside a foreground.
-const LARGEST_STEP: Bytes = Bytes::mib(64);
+const MAX_STEP: Bytes = Bytes::mib(64);
 /// Weight of the last step in the duration of a unit.
-const LAST_COUNTS: f64 = 0.2;
+const LAST_STEP_WEIGHT: f64 = 0.2;
 /// Distance of `sync_max` ahead of md without a foreground, in seconds. md drains halfway from where it drained last,
 /// so `sync_max` is raised each quarter of the distance: then md drains once in that time.
 const AHEAD_S: f64 = 2.75;
 /// The least distance.
-const LEAST_AHEAD: Bytes = Bytes::mib(16);
+const MIN_AHEAD: Bytes = Bytes::mib(16);
 /// Share of the distance that is left when `sync_max` is raised.
 const RAISED_AT: f64 = 0.75;
 /// Time until md may reach `sync_max`, where the progress is known exactly: twice as long each time, from the first
 /// on, so that little is lost where a machine goes down soon after it came up.
-const FIRST_STAND: Nanos = Nanos(2_500_000_000);
-const STAND: Nanos = Nanos(20_000_000_000);
+const FIRST_SYNC_MAX_DELAY: Nanos = Nanos(2_500_000_000);
+const SYNC_MAX_DELAY: Nanos = Nanos(20_000_000_000);
 /// More than this, in seconds of the rate, is not made up for, neither what it lags behind nor what it was
 /// ahead.
-const OWES_S: f64 = 4.0;
+const MAX_CATCH_UP_S: f64 = 4.0;
 /// Share of the usual number of requests in flight down to which a step waits, and its longest wait.
-const FEW: f64 = 0.5;
+const IN_FLIGHT_SHARE: f64 = 0.5;
 const TIMEOUT: Nanos = Nanos(20_000_000);
 /// Longest wait of a step for which all foreground requests wait, and the longest as a share of the time between two
 /// steps: the fewer requests are in flight, the sooner they complete.
-const LONG_TIMEOUT: Nanos = Nanos(100_000_000);
-const LONG_SHARE: f64 = 0.25;
+const MAX_STEP_WAIT: Nanos = Nanos(100_000_000);
+const MAX_STEP_WAIT_SHARE: f64 = 0.25;
 /// Weight of the last number in the usual one.
-const LAST_NUMBER_COUNTS: f64 = 0.05;
+const LAST_NUMBER_WEIGHT: f64 = 0.05;
 /// Seconds over which md's rate is averaged.
 const AVERAGE_S: f64 = 1.0;
 
@@ -59,9 +59,9 @@ const SLOW_TICK: Nanos = Nanos(50_000_000);
 /// where the duration of a step is measured.
 const FINE_TICK: Nanos = Nanos(2_000_000);
 /// A later poll comes after the time taken so far, divided by this.
-const FINER: u64 = 8;
+const POLL_DIVISOR: u64 = 8;
 /// Longest interval without a foreground.
-const SLOWEST_TICK: Nanos = Nanos(100_000_000);
+const MAX_TICK: Nanos = Nanos(100_000_000);
 
 /// Throttling of md below `sync_max`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,16 +77,16 @@ pub(super) enum Throttle {
 
 /// True if a speed limit is one of those that are set here.
 pub(crate) fn is_limit(kib: u64) -> bool {
-    matches!(kib, LEAST | FULL)
+    matches!(kib, MIN_SPEED_LIMIT_KIB | NO_SPEED_LIMIT_KIB)
 }
 
 impl Throttle {
     /// The limits that make it so, in KiB a second.
     pub(super) fn limits(self) -> [(Tunable, u64); 2] {
         let (least, most) = match self {
-            Throttle::Open => (FULL, FULL),
-            Throttle::Gentle => (LEAST, FULL),
-            Throttle::Shut => (LEAST, LEAST),
+            Throttle::Open => (NO_SPEED_LIMIT_KIB, NO_SPEED_LIMIT_KIB),
+            Throttle::Gentle => (MIN_SPEED_LIMIT_KIB, NO_SPEED_LIMIT_KIB),
+            Throttle::Shut => (MIN_SPEED_LIMIT_KIB, MIN_SPEED_LIMIT_KIB),
         };
         [(Tunable::SpeedMin, least), (Tunable::SpeedMax, most)]
     }
@@ -135,7 +135,7 @@ impl SyncWindow {
     /// `wide` is over how many members md goes at once.
     pub(super) fn new(from: Sectors, chunk: Sectors, wide: u64, now: Nanos) -> SyncWindow {
         let unit = chunk.max(BLOCK);
-        let row = LEAST_STEP.0.saturating_mul(wide);
+        let row = MIN_STEP.0.saturating_mul(wide);
         SyncWindow {
             at: Sectors(from.0 / unit.0 * unit.0),
             unit,
@@ -149,7 +149,7 @@ impl SyncWindow {
             rate: 0.0,
             speed: 0.0,
             stood: now,
-            stands: FIRST_STAND,
+            stands: FIRST_SYNC_MAX_DELAY,
             waits: None,
             usual: None,
             step: None,
@@ -199,7 +199,7 @@ impl SyncWindow {
 
     /// Sets the p99 target, in seconds.
     pub(super) fn keep(&mut self, latency: Option<f64>) {
-        self.holds = latency.map(|latency| HOLDS * latency);
+        self.holds = latency.map(|latency| MAX_STEP_SHARE * latency);
     }
 
     /// Takes md's position, and returns its rate beside a foreground, in bytes a second, where a step has just ended.
@@ -210,7 +210,7 @@ impl SyncWindow {
         let (began, units) = self.step.take()?;
         let took = Nanos(now.0.saturating_sub(began.0)).as_secs_f64() / units.max(1.0);
         let unit_s = self.unit_s.get_or_insert(took);
-        *unit_s += LAST_COUNTS * (took - *unit_s);
+        *unit_s += LAST_STEP_WEIGHT * (took - *unit_s);
         Some(self.unit.bytes().0 as f64 / unit_s.max(1e-6))
     }
 
@@ -232,7 +232,7 @@ impl SyncWindow {
     /// Notes that md stood at it, and that the progress was stored.
     pub(super) fn note_stop(&mut self, now: Nanos) {
         if self.must_stand(now) {
-            self.stands = Nanos((2 * self.stands.0).min(STAND.0));
+            self.stands = Nanos((2 * self.stands.0).min(SYNC_MAX_DELAY.0));
         }
         self.stood = now;
     }
@@ -268,7 +268,7 @@ impl SyncWindow {
                 self.rate = rate;
                 let step = self.step(rate).bytes().0 as f64;
                 let most = 2.0 * step;
-                let least = -(OWES_S * rate).max(most);
+                let least = -(MAX_CATCH_UP_S * rate).max(most);
                 self.credit = (self.credit + rate * seconds - bytes).clamp(least, most);
                 // A `sync_max` that was set without a foreground lies far ahead.
                 let is_far = self.ahead(live).bytes().0 as f64 > most;
@@ -290,11 +290,11 @@ impl SyncWindow {
             Allowed::Rate(rate) => rate,
             Allowed::Nothing => return SLOW_TICK,
             // `sync_max` is far ahead, and a foreground is not polled more often.
-            Allowed::All => return SLOWEST_TICK,
+            Allowed::All => return MAX_TICK,
         };
         if let Some((began, _)) = self.step {
             let so_far = now.0.saturating_sub(began.0);
-            return Nanos(so_far / FINER).clamp(FINE_TICK, SLOW_TICK);
+            return Nanos(so_far / POLL_DIVISOR).clamp(FINE_TICK, SLOW_TICK);
         }
         let is_let_go = self.ahead(live).0 > 0 && !self.shut;
         if is_let_go || self.waits.is_some() {
@@ -364,18 +364,18 @@ impl SyncWindow {
         let since = *self.waits.get_or_insert_with(|| {
             // Only the first number is of any moment, and not of one that was waited for.
             let usual = self.usual.get_or_insert(in_flight);
-            *usual += LAST_NUMBER_COUNTS * (in_flight - *usual);
+            *usual += LAST_NUMBER_WEIGHT * (in_flight - *usual);
             now
         });
         let timeout = match self.spares_all() {
             false => TIMEOUT,
             true => {
                 let interval = self.step(rate).bytes().0 as f64 / rate.max(1.0);
-                Nanos((LONG_SHARE * interval * 1e9) as u64).clamp(TIMEOUT, LONG_TIMEOUT)
+                Nanos((MAX_STEP_WAIT_SHARE * interval * 1e9) as u64).clamp(TIMEOUT, MAX_STEP_WAIT)
             }
         };
         let usual = self.usual.unwrap_or_default();
-        in_flight > FEW * usual && now.0.saturating_sub(since.0) < timeout.0
+        in_flight > IN_FLIGHT_SHARE * usual && now.0.saturating_sub(since.0) < timeout.0
     }
 
     fn must_stand(&self, now: Nanos) -> bool {
@@ -389,13 +389,13 @@ impl SyncWindow {
 
     /// Distance ahead of a check on an idle array, in bytes.
     fn reach(&self) -> f64 {
-        (self.speed * AHEAD_S).max(LEAST_AHEAD.0 as f64)
+        (self.speed * AHEAD_S).max(MIN_AHEAD.0 as f64)
     }
 
     /// A step beside a foreground.
     fn step(&self, rate: f64) -> Sectors {
         let unit = self.unit.bytes().0 as f64;
-        let most = (rate * STEP_S).min(LARGEST_STEP.0 as f64);
+        let most = (rate * STEP_S).min(MAX_STEP.0 as f64);
         let most = most.max(self.least.bytes().0 as f64);
         let bytes = match self.spares_all() {
             false => most,
@@ -403,7 +403,7 @@ impl SyncWindow {
                 // Until it is known how long one takes, it is the least.
                 let fits = self.holds.zip(self.unit_s);
                 let fits = fits.map_or(0.0, |(holds, unit_s)| unit * holds / unit_s.max(1e-6));
-                fits.clamp((rate * LEAST_STEP_S).min(most), most)
+                fits.clamp((rate * MIN_STEP_S).min(most), most)
             }
         };
         Sectors(((bytes / unit) as u64).max(1) * self.unit.0)

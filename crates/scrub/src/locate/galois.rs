@@ -5,7 +5,7 @@
 const POLYNOMIAL: u8 = 0x1d;
 
 /// Twice a byte.
-const fn twice(byte: u8) -> u8 {
+const fn double(byte: u8) -> u8 {
     (byte << 1) ^ (if byte & 0x80 == 0 { 0 } else { POLYNOMIAL })
 }
 
@@ -16,7 +16,7 @@ const LOGS: [u8; 256] = {
     let mut exponent = 0;
     while exponent < 255 {
         logs[power as usize] = exponent;
-        power = twice(power);
+        power = double(power);
         exponent += 1;
     }
     logs
@@ -42,7 +42,7 @@ impl Syndromes {
         // Horner's rule: from the highest power down.
         for part in data.iter().rev() {
             for (sum, byte) in sums.q.iter_mut().zip(*part) {
-                *sum = twice(*sum) ^ byte;
+                *sum = double(*sum) ^ byte;
             }
             xor_into(&mut sums.p, part);
         }

@@ -10,16 +10,16 @@ use std::ops::Range;
 
 mod inverse;
 mod parity;
-mod ten;
+mod raid10;
 
 pub(crate) use parity::{Parity, Rotation};
-pub(crate) use ten::{Copies, Raid10};
+pub(crate) use raid10::{Copies, Raid10};
 
 /// The most bytes to compare at once.
-pub(crate) const MOST: u64 = 128 << 10;
+pub(crate) const MAX_COMPARE_BYTES: u64 = 128 << 10;
 
 /// Bytes of a mirror that md checks at once (`RESYNC_BLOCK_SIZE` in drivers/md/raid1.c).
-const WHOLE: u64 = 64 << 10;
+const RESYNC_BLOCK_BYTES: u64 = 64 << 10;
 
 /// Layout of an array on its members.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,7 +51,7 @@ pub(crate) struct MemberOffset {
 pub(crate) struct RelatedParts {
     /// The position of the check.
     pub position: u64,
-    /// Length in bytes: at most [`MOST`].
+    /// Length in bytes: at most [`MAX_COMPARE_BYTES`].
     pub length: u64,
     /// Relation between the parts.
     pub relation: PartRelation,
@@ -133,7 +133,7 @@ impl Geometry {
     /// Unit of md's check, in bytes of its positions: it stops at multiples of this only.
     pub(crate) fn unit(&self) -> u64 {
         match self {
-            Geometry::Mirror { .. } => WHOLE,
+            Geometry::Mirror { .. } => RESYNC_BLOCK_BYTES,
             Geometry::Ten(ten) => ten.chunk(),
             Geometry::Parity(parity) => parity.chunk(),
         }
@@ -180,7 +180,7 @@ impl Geometry {
         let room = room.min(self.span() - position);
         Some(RelatedParts {
             position,
-            length: room.min(MOST - position % MOST),
+            length: room.min(MAX_COMPARE_BYTES - position % MAX_COMPARE_BYTES),
             relation,
         })
     }
@@ -206,17 +206,23 @@ mod tests {
     fn a_mirror_is_the_same_everywhere_and_is_cut_into_parts() {
         let mirror = Geometry::Mirror {
             disks: 2,
-            size: MOST + 4096,
+            size: MAX_COMPARE_BYTES + 4096,
         };
         let groups: Vec<RelatedParts> = mirror.groups(&(4096..u64::MAX)).collect();
         let lengths: Vec<u64> = groups.iter().map(|group| group.length).collect();
-        assert_eq!(lengths, [MOST - 4096, 4096]);
+        assert_eq!(lengths, [MAX_COMPARE_BYTES - 4096, 4096]);
         assert_eq!(
             groups[1].places(),
-            [0, 1].map(|slot| MemberOffset { slot, at: MOST })
+            [0, 1].map(|slot| MemberOffset {
+                slot,
+                at: MAX_COMPARE_BYTES
+            })
         );
         let array = groups[1].array(&(512..1024));
-        assert_eq!((array.len(), &array[0]), (1, &(MOST + 512..MOST + 1024)));
-        assert!(mirror.group(MOST + 4096).is_none());
+        assert_eq!(
+            (array.len(), &array[0]),
+            (1, &(MAX_COMPARE_BYTES + 512..MAX_COMPARE_BYTES + 1024))
+        );
+        assert!(mirror.group(MAX_COMPARE_BYTES + 4096).is_none());
     }
 }

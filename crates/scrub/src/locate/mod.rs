@@ -30,7 +30,7 @@ use linux::block::{Device, Devices};
 use record::{Bytes, Ranges};
 
 /// Number of mismatches that are listed; the rest is counted.
-const MOST_LISTED: usize = 10_000;
+const MAX_LISTED_MISMATCHES: usize = 10_000;
 
 /// Located mismatches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -101,7 +101,7 @@ pub(crate) fn locate(
             interrupt,
             &mut |one| {
                 *bytes += one.position.end - one.position.start;
-                if mismatches.len() < MOST_LISTED {
+                if mismatches.len() < MAX_LISTED_MISMATCHES {
                     mismatches.push(one);
                 } else {
                     *more += 1;

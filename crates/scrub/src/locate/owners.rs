@@ -16,7 +16,7 @@ use super::upward::above;
 use super::walk::walk;
 
 /// Number of files that are named; the others are counted.
-const MOST_FILES: usize = 1000;
+const MAX_NAMED_FILES: usize = 1000;
 
 /// Owner of some bytes of an array.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -147,7 +147,7 @@ impl Owners {
     }
 
     fn add_file(&mut self, array: Ranges, what: OwnerKind) {
-        if self.list.len() < MOST_FILES {
+        if self.list.len() < MAX_NAMED_FILES {
             self.add(array, what);
         } else {
             self.more_files += 1;
@@ -269,7 +269,7 @@ impl Hits {
                     return ControlFlow::Continue(());
                 }
             };
-            for hit in within(sought, &range) {
+            for hit in parts_within(sought, &range) {
                 if is_written {
                     let from = placed.logical + (hit.start - range.start);
                     hits.parts.push(from..from + (hit.end - hit.start));
@@ -286,7 +286,7 @@ impl Hits {
 }
 
 /// Parts of some ranges, which come in rising order, that lie in another.
-fn within(sought: &[Range<u64>], range: &Range<u64>) -> Vec<Range<u64>> {
+fn parts_within(sought: &[Range<u64>], range: &Range<u64>) -> Vec<Range<u64>> {
     let first = sought.partition_point(|own| own.end <= range.start);
     let rest = sought.get(first..).unwrap_or_default();
     rest.iter()
@@ -310,7 +310,7 @@ mod tests {
             let sought: Ranges = sought.iter().map(|(at, len)| *at..at + len).collect();
             let list: Vec<Range<u64>> = sought.iter().collect();
             let range = from..from + len;
-            let found: Ranges = within(&list, &range).into_iter().collect();
+            let found: Ranges = parts_within(&list, &range).into_iter().collect();
             prop_assert_eq!(found, sought.intersect(&Ranges::from(range)));
         }
     }

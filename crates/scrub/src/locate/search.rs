@@ -18,9 +18,9 @@ use reader::Buffer;
 /// Bytes that are compared and distinguished at a time: a page, in which md compares RAID 5 and 6.
 pub(crate) const BLOCK: u64 = 4096;
 /// Number of places that are remembered before they are examined again.
-const MOST_SUSPECTS: usize = 4096;
+const MAX_SUSPECTS: usize = 4096;
 /// Number of unreadable places that are listed; more are counted.
-const MOST_UNREADABLE: usize = 256;
+const MAX_LISTED_UNREADABLE: usize = 256;
 /// Longest pause between two polls of the interrupt.
 const POLL: Duration = Duration::from_millis(50);
 
@@ -92,7 +92,7 @@ impl Summary {
         self.more_unreadable += other.more_unreadable;
         self.interrupted |= other.interrupted;
         for one in other.unreadable {
-            if self.unreadable.len() < MOST_UNREADABLE {
+            if self.unreadable.len() < MAX_LISTED_UNREADABLE {
                 self.unreadable.push(one);
             } else {
                 self.more_unreadable += 1;
@@ -173,7 +173,7 @@ impl Search<'_> {
                 break;
             }
             self.compare_group(&group);
-            if self.suspects.len() >= MOST_SUSPECTS {
+            if self.suspects.len() >= MAX_SUSPECTS {
                 self.confirm();
             }
         }
@@ -235,7 +235,7 @@ impl Search<'_> {
     fn read(&mut self, group: &RelatedParts) -> bool {
         let places = group.places();
         let length = group.length as usize;
-        let most = length.max(geometry::MOST as usize);
+        let most = length.max(geometry::MAX_COMPARE_BYTES as usize);
         let mut buffer = self
             .buffer
             .take()
@@ -256,7 +256,7 @@ impl Search<'_> {
     }
 
     fn note_unreadable(&mut self, group: &RelatedParts, slot: u32, error: &io::Error) {
-        if self.summary.unreadable.len() >= MOST_UNREADABLE {
+        if self.summary.unreadable.len() >= MAX_LISTED_UNREADABLE {
             self.summary.more_unreadable += 1;
             return;
         }

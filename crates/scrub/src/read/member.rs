@@ -12,23 +12,23 @@ use study::depth::{Bounds, Controller};
 use super::checkpoint::Checkpoint;
 use super::share::SharedReadState;
 use super::source::ReadPart;
-use reader::{BESIDE, Meter, ReadRequest, Work};
+use reader::{Meter, REQUEST_SIZE_BESIDE_FOREGROUND, ReadRequest, Work};
 use study::pace::Allowed;
 use ui::exit::sentence;
 
 /// Size of a request while there is no foreground.
 pub(crate) const BLOCK: Bytes = Bytes::kib(512);
 /// The most requests in flight, for each member: at 512 KiB and 10 ms a request, 800 MiB/s.
-pub(crate) const MOST_DEPTH: usize = 16;
+pub(crate) const MAX_DEPTH: usize = 16;
 /// Requests in flight at the start.
 const START_DEPTH: usize = 4;
 /// The mark of a piece of a block that failed, and that of a block.
-const PIECE: u64 = 1;
-const WHOLE: u64 = 0;
+const PIECE_MARK: u64 = 1;
+const BLOCK_MARK: u64 = 0;
 /// Interval at which the disk is examined.
 const POLL_EVERY: Nanos = Nanos(250_000_000);
 /// Wait when nothing can be requested.
-const NAP: Nanos = Nanos(10_000_000);
+const IDLE_WAIT: Nanos = Nanos(10_000_000);
 
 /// Reads one member or disk.
 pub(crate) struct Member<'a> {
@@ -83,7 +83,7 @@ impl<'a> Member<'a> {
                 part.volume.size,
             ),
             meter: Meter::default(),
-            depth: Bounds::new(1, MOST_DEPTH).map(|bounds| Controller::new(bounds, START_DEPTH)),
+            depth: Bounds::new(1, MAX_DEPTH).map(|bounds| Controller::new(bounds, START_DEPTH)),
             gone: false,
             polled: None,
             ran_before_s: checkpoint.ran_s,
@@ -158,7 +158,7 @@ impl<'a> Member<'a> {
                 self.depth.as_ref().map_or(START_DEPTH, Controller::depth),
                 BLOCK,
             ),
-            Allowed::Rate(_) | Allowed::Nothing => (1, BESIDE),
+            Allowed::Rate(_) | Allowed::Nothing => (1, REQUEST_SIZE_BESIDE_FOREGROUND),
         }
     }
 
@@ -180,20 +180,20 @@ impl RequestSource for Member<'_> {
         }
         let (depth, block) = self.wanted();
         if self.meter.in_flight() as usize >= depth {
-            return Next::Wait(now + NAP);
+            return Next::Wait(now + IDLE_WAIT);
         }
         if let Err(wait) = self.share.has_room(self.share.now()) {
-            return Next::Wait(now + wait.map_or(NAP, |wait| wait.min(NAP)));
+            return Next::Wait(now + wait.map_or(IDLE_WAIT, |wait| wait.min(IDLE_WAIT)));
         }
         self.work.cut_by(block);
         let (range, tag) = match self.work.next(now) {
-            Some(ReadRequest::Block(range)) => (range, WHOLE),
-            Some(ReadRequest::Piece(range)) => (range, PIECE),
+            Some(ReadRequest::Block(range)) => (range, BLOCK_MARK),
+            Some(ReadRequest::Piece(range)) => (range, PIECE_MARK),
             None => {
                 // What is in flight may fail, and is requested again in pieces then.
                 return match self.meter.in_flight() {
                     0 => Next::End,
-                    _ => Next::Wait(now + NAP),
+                    _ => Next::Wait(now + IDLE_WAIT),
                 };
             }
         };
@@ -206,7 +206,7 @@ impl RequestSource for Member<'_> {
     fn done(&mut self, now: Nanos, done: CompletedRequest) {
         let Request { len, tag, .. } = done.request;
         let range = done.request.range();
-        if tag == PIECE {
+        if tag == PIECE_MARK {
             self.work.note_completed(now, &range);
         }
         let moved = done.moved();

@@ -3,12 +3,12 @@
 //! members, without md.
 //!
 //! - `source`: what is read; `checkpoint`: the state from which a later start continues;
-//! - `one`: one array or disk; `member`: the requests to each member; `share`: their common pace;
+//! - `device_read`: one array or disk; `member`: the requests to each member; `share`: their common pace;
 //! - `places`: the bytes of an array at a bad place; `report`: the answer.
 
 mod checkpoint;
+mod device_read;
 mod member;
-mod one;
 mod places;
 pub(crate) mod report;
 mod share;
@@ -34,9 +34,9 @@ use ui::context::Context;
 use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome};
 
 /// Time until the first checkpoint.
-const FIRST: Duration = Duration::from_secs(2);
+const FIRST_CHECKPOINT: Duration = Duration::from_secs(2);
 /// The longest time between two checkpoints, while they are few that take turns.
-const LONGEST: Duration = Duration::from_secs(10);
+const MAX_CHECKPOINT_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Reads arrays and disks from end to end.
 pub(super) fn read(
@@ -74,7 +74,7 @@ pub(super) fn read(
     let lines = ProgressLines::new(context.watched);
     let shared = share((context, devices), (stop, &lines), args, by, &Zoned::now());
     let read = job::each_on_a_thread(tasks, |_, (source, begun)| {
-        one::read(source, begun, &shared)
+        device_read::read(source, begun, &shared)
     });
     drop(locks);
     let of_host = (&context.root, devices);
@@ -139,7 +139,8 @@ fn begin_all(
             key: &source.key(part),
             anew,
             from: Takeover::WithTarget,
-            interval: CheckpointInterval::growing(FIRST, LONGEST).in_turn(turns),
+            interval: CheckpointInterval::growing(FIRST_CHECKPOINT, MAX_CHECKPOINT_INTERVAL)
+                .in_turn(turns),
         };
         let started = job::start(request, fresh, context, |previous, fresh| match previous {
             Previous::Unfinished(work) if !anew => {
@@ -177,7 +178,7 @@ fn answer(found: &[ReadResult], args: &ScrubArgs, context: &mut Context) -> Outc
         report::text(found, context.columns)
     };
     context.print(&text)?;
-    let midway: Vec<String> = found.iter().filter_map(report::midway).collect();
+    let midway: Vec<String> = found.iter().filter_map(report::incomplete_reason).collect();
     let is_whole = found.iter().all(ReadResult::is_whole);
     job::outcome(
         &midway,

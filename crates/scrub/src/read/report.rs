@@ -13,15 +13,15 @@ use serde::Serialize;
 use super::super::document::ForegroundDocument;
 use super::super::locate::{OwnerKind, Owners, owners};
 use super::super::progress::latency_cell;
+use super::device_read::{Read, ReadEnd};
 use super::member::MemberResult;
-use super::one::{Read, ReadEnd};
 use super::places;
 use super::source::{ArrayState, ReadPart};
 use ui::table::{Column, layout, wrap};
 use ui::units::{rate, span};
 
 /// Number of extents, and of files, that are listed in text. JSON has all.
-const MOST_LISTED: usize = 8;
+const MAX_LISTED_EXTENTS: usize = 8;
 
 const COLUMNS: [Column; 7] = [
     Column::text("disk"),
@@ -149,10 +149,10 @@ pub(crate) fn locate_unreadable(
 fn extents(ranges: &Ranges) -> String {
     let extents: Vec<String> = ranges
         .iter()
-        .take(MOST_LISTED)
+        .take(MAX_LISTED_EXTENTS)
         .map(|range| format!("{}+{}", range.start, range.end - range.start))
         .collect();
-    let more = match ranges.count().saturating_sub(MOST_LISTED) {
+    let more = match ranges.count().saturating_sub(MAX_LISTED_EXTENTS) {
         0 => String::new(),
         more => format!(" and {more} more (--json lists all)"),
     };
@@ -188,7 +188,7 @@ fn owner_lines(owners: &Owners) -> Vec<String> {
     let mut lines: Vec<String> = owners
         .list
         .iter()
-        .take(MOST_LISTED)
+        .take(MAX_LISTED_EXTENTS)
         .map(|owner| {
             let what = match &owner.what {
                 OwnerKind::File { path, parts, .. } => {
@@ -208,7 +208,7 @@ fn owner_lines(owners: &Owners) -> Vec<String> {
             format!("What lies at {} is {what}.", extents(&owner.array))
         })
         .collect();
-    let more = owners.list.len().saturating_sub(MOST_LISTED) as u64 + owners.more_files;
+    let more = owners.list.len().saturating_sub(MAX_LISTED_EXTENTS) as u64 + owners.more_files;
     if more > 0 {
         lines.push(format!("{more} more lie there (--json lists up to 1,000)."));
     }
@@ -265,8 +265,8 @@ fn row(one: &ReadResult, part: &ReadPart, came: &MemberResult) -> Vec<String> {
 }
 
 /// Reason why an array or disk was not read to its end, and the rest of it; `None` where it was.
-pub(crate) fn midway(one: &ReadResult) -> Option<String> {
-    let why = why(&one.read.ending)?;
+pub(crate) fn incomplete_reason(one: &ReadResult) -> Option<String> {
+    let why = end_reason(&one.read.ending)?;
     let hint = Resumable::if_written(one.is_kept()).hint();
     Some(format!(
         "{}: {why} after {}, with {} left to read. {hint}",
@@ -276,7 +276,7 @@ pub(crate) fn midway(one: &ReadResult) -> Option<String> {
     ))
 }
 
-fn why(ending: &ReadEnd) -> Option<String> {
+fn end_reason(ending: &ReadEnd) -> Option<String> {
     Some(match ending {
         ReadEnd::Done => return None,
         ReadEnd::Interrupted => "it was interrupted".to_owned(),
@@ -462,7 +462,7 @@ impl<'a> SourceDocument<'a> {
             unreadable: extent_documents(&one.bad),
             located,
             ended: end_label(&one.read.ending),
-            why: why(&one.read.ending),
+            why: end_reason(&one.read.ending),
             seconds: one.read.seconds,
             kept: one.is_kept(),
             foreground: ForegroundDocument::of(&one.read.at, one.read.foreground.as_ref()),

@@ -128,7 +128,7 @@ impl SharedReadState {
 
     /// Bytes a second of one member while it had a request outstanding beside a foreground, since the last call;
     /// `None` where none completed.
-    pub(crate) fn gives(&self) -> Option<f64> {
+    pub(crate) fn member_rate(&self) -> Option<f64> {
         let took = Nanos(self.took.swap(0, Relaxed)).as_secs_f64();
         let taken = self.taken.swap(0, Relaxed) as f64;
         (taken > 0.0 && took > 0.0).then(|| taken / took)
@@ -166,11 +166,14 @@ mod tests {
             share.note_completed(10_000, Nanos(1_000_000));
         }
         assert!(!share.is_busy());
-        assert_eq!(share.gives(), None, "beside a foreground only");
+        assert_eq!(share.member_rate(), None, "beside a foreground only");
         share.set(Allowed::Rate(1e6));
         share.note_issued(now, 10_000);
         share.note_completed(10_000, Nanos(5_000_000));
-        assert_eq!((share.gives(), share.gives()), (Some(2e6), None));
+        assert_eq!(
+            (share.member_rate(), share.member_rate()),
+            (Some(2e6), None)
+        );
         assert_eq!(share.since(), (103 * 10_000, 0));
         assert_eq!((share.since(), share.passed()), ((0, 0), 7));
     }

@@ -76,7 +76,11 @@ impl ReadSource {
             None => of_disk(word, root, devices)?,
         };
         if lock::is_taken(&source.device) {
-            return Err(format!("{} cannot be read: {}", source.path(), lock::TAKEN));
+            return Err(format!(
+                "{} cannot be read: {}",
+                source.path(),
+                lock::SCRUBBED_ALREADY
+            ));
         }
         Ok(source)
     }

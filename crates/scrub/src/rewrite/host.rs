@@ -18,18 +18,18 @@ use super::super::saved_tunables::{RestoredBy, SavedTunables, Setting};
 use super::window::RewriteAccess;
 
 /// Longest time for which writes to a window wait.
-const HOLDS: Duration = Duration::from_secs(60);
+const MAX_HOLD: Duration = Duration::from_secs(60);
 /// Time limit for what takes md a moment.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// Interval between two polls.
 const POLL: Duration = Duration::from_millis(5);
 /// The least that the kernel takes for `stripe_cache_size` (raid5_set_cache_size in drivers/md/raid5.c).
-const LEAST_STRIPES: &str = "17";
+const MIN_STRIPES: &str = "17";
 /// md keeps stripes in eight lists, by their rows of 4 KiB (`NR_STRIPE_HASH_LOCKS`), with two or three of
 /// the 17 in each: after four other rows of each list nothing else is left.
-const OTHERS: u64 = 8 * 4 * 4096;
+const OTHER_STRIPE_BYTES: u64 = 8 * 4 * 4096;
 /// Sectors that md counts for a row of 4 KiB.
-const COUNTED: u64 = 8;
+const SECTORS_PER_ROW: u64 = 8;
 
 /// The array, over the windows of a repair.
 pub(crate) struct RepairHost<'a> {
@@ -65,7 +65,7 @@ impl<'a> RepairHost<'a> {
         ];
         if self.geometry.has_parity() {
             let stripes = self.sync.tunable(Tunable::StripeCache);
-            let least = Some(LEAST_STRIPES.to_owned());
+            let least = Some(MIN_STRIPES.to_owned());
             settings.extend(stripes.map(|stripes| setting(Tunable::StripeCache, stripes, least)));
             settings.push(setting(Tunable::Max, "max".to_owned(), None));
             let min = self
@@ -86,7 +86,7 @@ impl<'a> RepairHost<'a> {
         self.held = Some(HeldWrites {
             old,
             guard,
-            until: Instant::now() + HOLDS,
+            until: Instant::now() + MAX_HOLD,
         });
     }
 
@@ -124,7 +124,7 @@ impl<'a> RepairHost<'a> {
 
     /// Positions beside these, of which md reads so many rows that it keeps nothing else.
     fn others(&self, positions: &Range<u64>) -> Result<Range<u64>, String> {
-        let length = OTHERS.next_multiple_of(self.geometry.unit());
+        let length = OTHER_STRIPE_BYTES.next_multiple_of(self.geometry.unit());
         let behind = positions.end..positions.end.saturating_add(length);
         if behind.end <= self.geometry.span() {
             return Ok(behind);
@@ -275,7 +275,7 @@ impl RewriteAccess for RepairHost<'_> {
             return Ok(());
         }
         let others = self.others(positions)?;
-        self.turn(Tunable::StripeCache, LEAST_STRIPES)?;
+        self.turn(Tunable::StripeCache, MIN_STRIPES)?;
         self.check(&others).map(|_| ())
     }
 
@@ -284,7 +284,7 @@ impl RewriteAccess for RepairHost<'_> {
             return Ok(None);
         }
         let sectors = self.check(positions)?;
-        Ok(Some(sectors.div_ceil(COUNTED)))
+        Ok(Some(sectors.div_ceil(SECTORS_PER_ROW)))
     }
 
     fn read(&mut self, place: MemberOffset, into: &mut [u8]) -> io::Result<()> {

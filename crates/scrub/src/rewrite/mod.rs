@@ -25,18 +25,18 @@ use linux::block::Devices;
 
 use self::host::RepairHost;
 use self::window::{Block, Window, rewrite};
+use super::array_scrub::ScrubResult;
 use super::checkpoint::Checkpoint;
 use super::guard::{self, Guard};
 use super::locate::{self, Geometry, Located, NotCompared, OpenedArray, WrongMember};
-use super::one::ScrubResult;
 use super::repair::{BlockResult, Intent, RepairMethod, RepairTotals, Repaired, blocks};
-use super::start::FROM;
+use super::start::TAKEOVER;
 use super::target::Target;
 use ui::context::Context;
 use ui::exit::Failure;
 
 /// The most that writes wait to at once, in bytes of positions, or one chunk where that is more.
-const MOST: u64 = 1 << 20;
+const MAX_WINDOW_BYTES: u64 = 1 << 20;
 
 /// Method of an array's repair.
 pub(crate) fn repair_method(target: &Target, root: &Root) -> RepairMethod {
@@ -85,7 +85,7 @@ pub(crate) fn repair(
         held: None,
     };
     let mut repaired = Repaired {
-        fates: known_results(located),
+        results: known_results(located),
         ..Repaired::default()
     };
     let windows = windows(located, &geometry);
@@ -103,12 +103,12 @@ pub(crate) fn repair(
         let outcome = match refused {
             None => rewrite(&mut access, &geometry, window),
             Some(why) => window::WindowResult {
-                fates: vec![BlockResult::Refused(why.clone()); window.blocks.len()],
+                results: vec![BlockResult::Refused(why.clone()); window.blocks.len()],
                 trouble: Some(why),
             },
         };
         let positions = window.blocks.iter().map(|block| block.position);
-        repaired.fates.extend(positions.zip(outcome.fates));
+        repaired.results.extend(positions.zip(outcome.results));
         if outcome.trouble.is_some() {
             repaired.trouble = outcome.trouble;
             break;
@@ -142,16 +142,16 @@ fn hold(
 
 /// Results known before anything is tried: blocks of which no single member is wrong.
 fn known_results(located: &Located) -> BTreeMap<u64, BlockResult> {
-    let mut fates = BTreeMap::new();
+    let mut results = BTreeMap::new();
     for mismatch in &located.mismatches {
-        let fate = match mismatch.odd {
+        let result = match mismatch.odd {
             WrongMember::Member(_) => continue,
             WrongMember::Several => BlockResult::Ambiguous,
             WrongMember::Untold => BlockResult::Untold,
         };
-        fates.extend(blocks(&mismatch.position).map(|block| (block, fate.clone())));
+        results.extend(blocks(&mismatch.position).map(|block| (block, result.clone())));
     }
-    fates
+    results
 }
 
 /// The blocks that one member alone has wrong, in windows.
@@ -163,7 +163,7 @@ fn windows(located: &Located, geometry: &Geometry) -> Vec<Window> {
     });
     let blocks: BTreeMap<u64, u32> = odd.collect();
     let unit = geometry.unit();
-    let most = unit.max(MOST / unit * unit);
+    let most = unit.max(MAX_WINDOW_BYTES / unit * unit);
     let mut windows: Vec<Window> = Vec::new();
     for (position, slot) in blocks {
         let start = position / unit * unit;
@@ -221,7 +221,7 @@ impl<'a> RepairJob<'a> {
         checkpoint: &'a mut Checkpoint,
     ) -> anyhow::Result<RepairJob<'a>> {
         let store = JobStore::open(context).map_err(Failure::error)?;
-        let job = OwnedJob::open(store, uuid, checkpoint, FROM)
+        let job = OwnedJob::open(store, uuid, checkpoint, TAKEOVER)
             .context("what is about to be written could not be noted, so nothing was")?;
         Ok(RepairJob { job, checkpoint })
     }

@@ -11,7 +11,7 @@ use super::super::locate::{
 use super::super::repair::BlockResult;
 
 /// Number of attempts to make md forget the stripes that it keeps in memory.
-const FORGETS: u32 = 4;
+const EVICTION_ATTEMPTS: u32 = 4;
 
 /// The array as a rewrite needs it.
 pub(crate) trait RewriteAccess {
@@ -57,7 +57,7 @@ pub(crate) struct Window {
 #[derive(Debug)]
 pub(crate) struct WindowResult {
     /// Result of each of its blocks.
-    pub fates: Vec<BlockResult>,
+    pub results: Vec<BlockResult>,
     /// Trouble that needs attention before anything else is written.
     pub trouble: Option<String>,
 }
@@ -73,17 +73,17 @@ pub(crate) fn rewrite(
         // Before anything is written: after a kill from here on md reads what is on the members.
         .and_then(|()| access.forget(&window.positions));
     let mut buffer = Buffer::new(geometry.disks() as usize + 1, BLOCK as usize);
-    let (mut fates, mut trouble) = (Vec::new(), None);
+    let (mut results, mut trouble) = (Vec::new(), None);
     for block in &window.blocks {
-        fates.push(match (&ready, &trouble) {
+        results.push(match (&ready, &trouble) {
             (Err(why), _) | (Ok(()), Some(why)) => BlockResult::Refused(why.clone()),
             (Ok(()), None) => one(access, geometry, *block, &mut buffer),
         });
-        if let Some(BlockResult::Failed(why)) = fates.last() {
+        if let Some(BlockResult::Failed(why)) = results.last() {
             trouble = Some(why.clone());
         }
     }
-    if fates.contains(&BlockResult::Restored)
+    if results.contains(&BlockResult::Restored)
         && let Err(why) = drop_cached_stripes(access, geometry, &window.positions, &mut buffer)
     {
         trouble.get_or_insert(why);
@@ -91,7 +91,7 @@ pub(crate) fn rewrite(
     if let Err(why) = access.release() {
         trouble.get_or_insert(why);
     }
-    WindowResult { fates, trouble }
+    WindowResult { results, trouble }
 }
 
 /// Rewrites one block.
@@ -159,7 +159,7 @@ fn drop_cached_stripes(
         return Ok(());
     }
     let differing = differing(access, geometry, positions, buffer)?;
-    for _ in 0..FORGETS {
+    for _ in 0..EVICTION_ATTEMPTS {
         if counted == Some(differing) {
             return Ok(());
         }

@@ -218,9 +218,9 @@ fn where_a_check_begins_is_put_back_when_md_has_recovered() {
 fn a_place_in_the_middle_is_reported() {
     let tunables = Tunables::new(&[("sync_min", "4096")]);
     let old = SavedTunables::read(&tunables.sync, false).unwrap();
-    let message = old.midway(&tunables.sync).unwrap();
+    let message = old.interrupted_check_note(&tunables.sync).unwrap();
     assert!(message.contains("sync_min is 4096"), "{message}");
     tunables.write(&[("sync_min", "0")]);
     let old = SavedTunables::read(&tunables.sync, false).unwrap();
-    assert_eq!(old.midway(&tunables.sync), None);
+    assert_eq!(old.interrupted_check_note(&tunables.sync), None);
 }

@@ -6,11 +6,11 @@ use super::files::{below, read};
 use super::scheduled::{Checker, ScheduleSource, Scheduled, ScheduledChecks};
 
 /// root's own crontab, whose lines name no user: Debian's place, and Red Hat's.
-const OWN: [&str; 2] = ["/var/spool/cron/crontabs/root", "/var/spool/cron/root"];
+const ROOT_CRONTABS: [&str; 2] = ["/var/spool/cron/crontabs/root", "/var/spool/cron/root"];
 /// Ends of the names of the folders whose scripts are run once in such a while.
-const PERIODS: [&str; 4] = ["hourly", "daily", "weekly", "monthly"];
+const PERIOD_SUFFIXES: [&str; 4] = ["hourly", "daily", "weekly", "monthly"];
 /// Ends of names that editors and package managers leave behind.
-const LEFTOVERS: [&str; 7] = [
+const IGNORED_SUFFIXES: [&str; 7] = [
     "~",
     ".rpmsave",
     ".rpmnew",
@@ -27,10 +27,10 @@ pub(super) fn find(root: &Path, found: &mut ScheduledChecks) {
     for file in crontabs {
         crontab(root, &file, 1, found);
     }
-    for file in OWN {
+    for file in ROOT_CRONTABS {
         crontab(root, Path::new(file), 0, found);
     }
-    for period in PERIODS {
+    for period in PERIOD_SUFFIXES {
         for file in files(root, &format!("/etc/cron.{period}")) {
             let text = read(root, &file, &mut found.unread).unwrap_or_default();
             let lines = text.lines().filter(|line| !is_comment(line));
@@ -84,7 +84,7 @@ fn files(root: &Path, folder: &str) -> Vec<PathBuf> {
     let entries = below(root, Path::new(folder)).read_dir();
     let names = entries.into_iter().flatten().flatten();
     let names = names.filter_map(|entry| entry.file_name().into_string().ok());
-    let is_left = |name: &str| LEFTOVERS.iter().any(|end| name.ends_with(end));
+    let is_left = |name: &str| IGNORED_SUFFIXES.iter().any(|end| name.ends_with(end));
     let names = names.filter(|name| !name.starts_with('.') && !is_left(name));
     let mut files: Vec<PathBuf> = names.map(|name| Path::new(folder).join(name)).collect();
     files.sort();

@@ -41,9 +41,9 @@ pub(super) fn apply(root: &Path, scheduled: &mut Scheduled, unread: &mut Vec<Str
 /// Reason for which checkarray does nothing: it takes some words for yes, and everything else, and nothing,
 /// for no (checkarray, is_true).
 fn debian_is_off(text: &str) -> Option<String> {
-    const YES: [&str; 9] = ["Yes", "yes", "Y", "y", "1", "True", "true", "T", "t"];
+    const TRUE_WORDS: [&str; 9] = ["Yes", "yes", "Y", "y", "1", "True", "true", "T", "t"];
     match value(text, "AUTOCHECK") {
-        Some(value) if YES.contains(&&*value) => None,
+        Some(value) if TRUE_WORDS.contains(&&*value) => None,
         Some(value) => Some(format!("AUTOCHECK={value}")),
         None => Some("AUTOCHECK is not set".to_owned()),
     }

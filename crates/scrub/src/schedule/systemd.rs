@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use linux::exec::Exec;
 
 /// Folders of units, below `/` (systemd.unit(5)).
-const FOLDERS: [&str; 5] = [
+const UNIT_FOLDERS: [&str; 5] = [
     "etc/systemd/system",
     "run/systemd/system",
     "usr/local/lib/systemd/system",
@@ -23,7 +23,7 @@ pub(crate) fn is_running(root: &Path) -> bool {
 /// The names of all timers on the host whose `/` is at `root`, sorted. A folder that cannot be listed is as good as
 /// empty.
 pub(super) fn timers(root: &Path) -> Vec<String> {
-    let entries = FOLDERS.iter().flat_map(|folder| {
+    let entries = UNIT_FOLDERS.iter().flat_map(|folder| {
         let entries = root.join(folder).read_dir().into_iter().flatten();
         entries.flatten()
     });

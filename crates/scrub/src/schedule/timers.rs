@@ -9,9 +9,10 @@ use super::scheduled::{Checker, ScheduleSource, Scheduled, ScheduledChecks};
 use super::systemd::{self, Unit};
 
 /// disksmith's own timer, which is no collision: one scrub refuses another.
-const OWN: &str = "disksmith-scrub.timer";
-const OF_TIMERS: &str = "Id,LoadState,UnitFileState,ActiveState,Triggers,NextElapseUSecRealtime";
-const OF_SERVICES: &str = "Id,ActiveState,Wants,ExecStart";
+const OWN_TIMER: &str = "disksmith-scrub.timer";
+const TIMER_PROPERTIES: &str =
+    "Id,LoadState,UnitFileState,ActiveState,Triggers,NextElapseUSecRealtime";
+const SERVICE_PROPERTIES: &str = "Id,ActiveState,Wants,ExecStart";
 /// The reason why a timer that is there does nothing.
 const NOT_ENABLED: &str = "it is not enabled";
 
@@ -36,14 +37,14 @@ pub(super) fn find(
 /// The timers that start a check.
 fn query(root: &Path, now: &Zoned, programs: &mut dyn Programs) -> anyhow::Result<Vec<Scheduled>> {
     let names = systemd::timers(root).into_iter();
-    let names: Vec<String> = names.filter(|name| name != OWN).collect();
-    let timers = systemd::show(programs, &names, OF_TIMERS)?;
+    let names: Vec<String> = names.filter(|name| name != OWN_TIMER).collect();
+    let timers = systemd::show(programs, &names, TIMER_PROPERTIES)?;
     let service = |timer: &Unit| match timer.get("Triggers") {
         "" => timer.get("Id").replace(".timer", ".service"),
         triggers => triggers.to_owned(),
     };
     let services: Vec<String> = timers.iter().map(service).collect();
-    let services = systemd::show(programs, &services, OF_SERVICES)?;
+    let services = systemd::show(programs, &services, SERVICE_PROPERTIES)?;
     let mut wanted = Vec::new();
     let mut scheduled = Vec::new();
     for (timer, service) in timers.iter().zip(&services) {

@@ -20,14 +20,14 @@ use super::schedule::{self, Checker, ScheduleSource, Scheduled, ScheduledChecks,
 use array::programs::Programs;
 use record::{DisabledCheck, ReplacedCheck, replace};
 use ui::exit::{ExitClass as _, Failure};
-use units::MARK;
+use units::FIRST_LINE;
 
 /// Folder of the units, below `/`.
-const FOLDER: &str = "etc/systemd/system";
+const UNIT_FOLDER: &str = "etc/systemd/system";
 const SERVICE: &str = "disksmith-scrub.service";
 const TIMER: &str = "disksmith-scrub.timer";
 /// Record of what was turned off. systemd heeds no file with this ending.
-const RECORD: &str = "disksmith-scrub.replaced.json";
+const REPLACED_RECORD: &str = "disksmith-scrub.replaced.json";
 
 /// The host that is changed.
 pub(crate) struct TimerHost<'a> {
@@ -51,11 +51,11 @@ pub(crate) struct TimerHost<'a> {
 pub(crate) fn install(host: &mut TimerHost, wanted: &TimerSettings) -> Result<(), Failure> {
     check(host, wanted)?;
     let found = schedule::find(&host.root, &Zoned::now(), host.programs);
-    let record_path = host.at(RECORD);
+    let record_path = host.at(REPLACED_RECORD);
     let mut kept = ReplacedCheck::read(&record_path).refused()?;
     let (plan, left) = plan(host, &found).refused()?;
     for (name, text) in [(SERVICE, wanted.service()), (TIMER, wanted.timer())] {
-        (host.report)(&format!("+ write /{FOLDER}/{name}\n"));
+        (host.report)(&format!("+ write /{UNIT_FOLDER}/{name}\n"));
         if host.dry {
             (host.report)(&text);
         } else {
@@ -88,9 +88,9 @@ pub(crate) fn install(host: &mut TimerHost, wanted: &TimerSettings) -> Result<()
 /// Refused where there is no such timer. Midway when systemctl fails or a file cannot be written: the
 /// same command goes on.
 pub(crate) fn uninstall(host: &mut TimerHost) -> Result<(), Failure> {
-    let record_path = host.at(RECORD);
+    let record_path = host.at(REPLACED_RECORD);
     let mut kept = ReplacedCheck::read(&record_path).refused()?;
-    let ours = host.ours().refused()?;
+    let ours = host.installed_units().refused()?;
     if ours.is_empty() && !record_path.exists() {
         return Err(Failure::refused(
             "there is no timer of this program to take out: `disksmith scrub --install-timer` writes it",
@@ -101,7 +101,7 @@ pub(crate) fn uninstall(host: &mut TimerHost) -> Result<(), Failure> {
         host.systemctl(&["disable", "--now", TIMER]).midway()?;
     }
     for name in &ours {
-        (host.report)(&format!("+ rm /{FOLDER}/{name}\n"));
+        (host.report)(&format!("+ rm /{UNIT_FOLDER}/{name}\n"));
         if !host.dry {
             remove(&host.at(name)).midway()?;
         }
@@ -233,7 +233,7 @@ fn off(host: &TimerHost, scheduled: &Scheduled) -> anyhow::Result<Option<Disable
 impl TimerHost<'_> {
     /// Path of one of the units.
     fn at(&self, name: &str) -> PathBuf {
-        self.root.join(FOLDER).join(name)
+        self.root.join(UNIT_FOLDER).join(name)
     }
 
     /// Text of a file of the host; empty where it is not there.
@@ -254,7 +254,7 @@ impl TimerHost<'_> {
     }
 
     /// The units that this program has written and that are there.
-    fn ours(&self) -> io::Result<Vec<&'static str>> {
+    fn installed_units(&self) -> io::Result<Vec<&'static str>> {
         let mut ours = Vec::new();
         for name in [TIMER, SERVICE] {
             if is_own_unit(&self.at(name))? {
@@ -311,13 +311,13 @@ impl TimerHost<'_> {
 
 /// True if the timer is there, below a system's `/`.
 pub(crate) fn is_installed(root: &Path) -> bool {
-    is_own_unit(&root.join(FOLDER).join(TIMER)).unwrap_or(false)
+    is_own_unit(&root.join(UNIT_FOLDER).join(TIMER)).unwrap_or(false)
 }
 
 /// True if a unit is there and was written by this program.
 fn is_own_unit(path: &Path) -> io::Result<bool> {
     match fs::read(path) {
-        Ok(bytes) => Ok(bytes.starts_with(MARK.as_bytes())),
+        Ok(bytes) => Ok(bytes.starts_with(FIRST_LINE.as_bytes())),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error),
     }

@@ -25,7 +25,10 @@ impl Systemctl {
         let text = self.systemd.text(unit).unwrap_or_default();
         let by = text.lines().find_map(|line| line.strip_prefix("WantedBy="));
         let by = by.unwrap_or("none.target").trim();
-        self.systemd.root.join(FOLDER).join(format!("{by}.wants"))
+        self.systemd
+            .root
+            .join(UNIT_FOLDER)
+            .join(format!("{by}.wants"))
     }
 }
 
@@ -46,7 +49,7 @@ impl Programs for Systemctl {
         }
         let words: Vec<&str> = line.split(' ').collect();
         let unit = words.last().unwrap();
-        let null = self.systemd.root.join(FOLDER).join(unit);
+        let null = self.systemd.root.join(UNIT_FOLDER).join(unit);
         let link = self.wants(unit).join(unit);
         match words[1] {
             "enable" => {

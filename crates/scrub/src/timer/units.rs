@@ -21,11 +21,11 @@ pub(crate) struct TimerSettings {
 }
 
 /// The first line of what is written, by which it is known again.
-pub(crate) const MARK: &str = "# Written by `disksmith scrub --install-timer`; \
+pub(crate) const FIRST_LINE: &str = "# Written by `disksmith scrub --install-timer`; \
                                `disksmith scrub --uninstall-timer` takes it out.";
 
 /// Seconds by which it may begin later, chosen at random: so that many hosts on one storage do not begin at once.
-const DELAY: u64 = 900;
+const MAX_RANDOM_DELAY_S: u64 = 900;
 
 impl TimerSettings {
     /// The service.
@@ -48,7 +48,7 @@ impl TimerSettings {
     /// that can be checked is none either: the service is skipped.
     pub(crate) fn service(&self) -> String {
         format!(
-            "{MARK}\n\
+            "{FIRST_LINE}\n\
              [Unit]\n\
              Description=Paced check of software RAID\n\
              # An array with redundancy.\n\
@@ -87,13 +87,13 @@ impl TimerSettings {
     /// The timer.
     pub(crate) fn timer(&self) -> String {
         format!(
-            "{MARK}\n\
+            "{FIRST_LINE}\n\
              [Unit]\n\
              Description=Paced check of software RAID\n\
              \n\
              [Timer]\n\
              OnCalendar={}\n\
-             RandomizedDelaySec={DELAY}\n\
+             RandomizedDelaySec={MAX_RANDOM_DELAY_S}\n\
              Persistent={}\n\
              \n\
              [Install]\n\

@@ -19,9 +19,9 @@ use super::tokens::Role;
 use crate::pages::{self, Frame, Page};
 
 /// Time that the answer to a wrong token takes.
-const WRONG: Duration = Duration::from_millis(300);
+const WRONG_TOKEN_DELAY: Duration = Duration::from_millis(300);
 /// Longest token that is compared.
-const LONGEST_TOKEN: usize = 256;
+const MAX_TOKEN_BYTES: usize = 256;
 
 /// The sender of a request.
 #[derive(Clone, Copy, Debug)]
@@ -53,7 +53,7 @@ pub(crate) async fn admit(
                 Some(refusal) => {
                     if refusal == Refusal::Unknown && is_tried(&app, request.headers()) {
                         app.metrics.wrong_tokens.fetch_add(1, Relaxed);
-                        tokio::time::sleep(WRONG).await;
+                        tokio::time::sleep(WRONG_TOKEN_DELAY).await;
                     }
                     refusal.answer(request.method(), request.uri())
                 }
@@ -88,14 +88,14 @@ fn session(app: &App, headers: &HeaderMap) -> Option<String> {
         .filter(|(name, _)| *name == cookie_name(app));
     own.next()
         .map(|(_, value)| value.to_owned())
-        .filter(|value| value.len() <= LONGEST_TOKEN)
+        .filter(|value| value.len() <= MAX_TOKEN_BYTES)
 }
 
 fn bearer(headers: &HeaderMap) -> Option<&str> {
     let text = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
     let (scheme, token) = text.split_once(' ')?;
     let token = token.trim();
-    (scheme.eq_ignore_ascii_case("bearer") && token.len() <= LONGEST_TOKEN).then_some(token)
+    (scheme.eq_ignore_ascii_case("bearer") && token.len() <= MAX_TOKEN_BYTES).then_some(token)
 }
 
 fn visitor(app: &App, headers: &HeaderMap) -> RequestSender {
@@ -254,7 +254,7 @@ pub(crate) async fn sign_in(
         return Problem::misused("The form has the fields token and next.").into_response();
     };
     let token = token.trim();
-    let secret = match token.len() <= LONGEST_TOKEN {
+    let secret = match token.len() <= MAX_TOKEN_BYTES {
         true => tokens.sign_in(token),
         false => Ok(None),
     };
@@ -266,7 +266,7 @@ pub(crate) async fn sign_in(
         }
         Ok(None) => {
             app.metrics.wrong_tokens.fetch_add(1, Relaxed);
-            tokio::time::sleep(WRONG).await;
+            tokio::time::sleep(WRONG_TOKEN_DELAY).await;
             let mut response = form(&uri, true, &next);
             *response.status_mut() = StatusCode::UNAUTHORIZED;
             response

@@ -18,13 +18,13 @@ use crate::sources::pool::lock;
 use crate::verdicts::Engine;
 
 /// Requests that read sources at once; others wait.
-const READERS: usize = 4;
+const MAX_READERS: usize = 4;
 /// Time for which a request waits for its turn, and then for its answer.
-const WAIT: Duration = Duration::from_secs(20);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(20);
 /// Time for which an answer is given again.
-const FRESH: Duration = Duration::from_secs(2);
+const CACHE_TIME: Duration = Duration::from_secs(2);
 /// The most answers that are kept, and their size in all.
-const MOST_KEPT: usize = 256;
+const MAX_CACHED_ANSWERS: usize = 256;
 
 /// An answer that is kept.
 type CachedAnswer = (Instant, Bytes);
@@ -78,7 +78,7 @@ impl App {
             live: parts.live,
             stop: parts.stop,
             metrics: Arc::default(),
-            readers: Semaphore::new(READERS),
+            readers: Semaphore::new(MAX_READERS),
             kept: Mutex::new(HashMap::new()),
         }
     }
@@ -92,13 +92,13 @@ impl App {
         work: impl FnOnce(&App) -> Result<R, Problem> + Send + 'static,
     ) -> Result<R, Problem> {
         let busy = || Problem::new(503, "The server is busy; try again in a moment.");
-        let turn = timeout(WAIT, self.readers.acquire()).await;
+        let turn = timeout(REQUEST_TIMEOUT, self.readers.acquire()).await;
         let Ok(Ok(_turn)) = turn else {
             return Err(busy());
         };
         let app = Arc::clone(self);
         let work = tokio::task::spawn_blocking(move || work(&app));
-        match timeout(WAIT, work).await {
+        match timeout(REQUEST_TIMEOUT, work).await {
             Ok(Ok(answer)) => answer,
             Ok(Err(_)) => Err(Problem::new(
                 500,
@@ -119,14 +119,14 @@ impl App {
     ) -> Result<Bytes, Problem> {
         let kept = lock(&self.kept).get(&question).cloned();
         if let Some((at, answer)) = kept
-            && at.elapsed() < FRESH
+            && at.elapsed() < CACHE_TIME
         {
             return Ok(answer);
         }
         let answer = Bytes::from(self.read(work).await?);
         let mut kept = lock(&self.kept);
-        kept.retain(|_, (at, _)| at.elapsed() < FRESH);
-        if kept.len() < MOST_KEPT {
+        kept.retain(|_, (at, _)| at.elapsed() < CACHE_TIME);
+        if kept.len() < MAX_CACHED_ANSWERS {
             kept.insert(question, (Instant::now(), answer.clone()));
         }
         Ok(answer)

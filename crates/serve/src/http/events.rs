@@ -17,11 +17,11 @@ use super::reply;
 use crate::documents::{Document as _, HostState, Markers};
 
 /// Viewers at once.
-const VIEWERS: u64 = 512;
+const MAX_VIEWERS: u64 = 512;
 /// A comment is sent so often, so that a connection that is gone is noticed.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// Interval of polls of Prometheus, and of markers.
-const SLOW: Duration = Duration::from_secs(5);
+const SLOW_POLL: Duration = Duration::from_secs(5);
 /// Span of the markers that are sent.
 const MARKERS_HOURS: i64 = 24;
 
@@ -30,7 +30,7 @@ pub(crate) async fn follow(app: Arc<App>) {
     let mut stop = app.stop.clone();
     loop {
         tokio::select! {
-            () = sleep(SLOW) => {}
+            () = sleep(SLOW_POLL) => {}
             _ = stop.wait_for(|stop| *stop) => return,
         }
         let polled = app.read(|app| {
@@ -41,7 +41,7 @@ pub(crate) async fn follow(app: Arc<App>) {
                     // What was seen last is shown, as of then.
                     Err(_) => hosts.iter_mut().for_each(|host| {
                         host.state = HostState::Stale;
-                        host.age_s.0 += SLOW.as_secs_f64();
+                        host.age_s.0 += SLOW_POLL.as_secs_f64();
                     }),
                 });
             }
@@ -100,7 +100,7 @@ impl Viewer {
 /// Events from now on, the first at once. A viewer that does not keep up misses some; none is kept for it.
 pub(crate) fn events(app: &Arc<App>) -> Result<Response, reply::Problem> {
     let viewers = &app.metrics.viewers;
-    if viewers.fetch_add(1, Relaxed) >= VIEWERS {
+    if viewers.fetch_add(1, Relaxed) >= MAX_VIEWERS {
         viewers.fetch_sub(1, Relaxed);
         return Err(reply::Problem::new(
             503,

@@ -16,7 +16,7 @@ pub(crate) struct ServerNames {
 impl ServerNames {
     /// True if a request for this host is meant for this server. A page of a foreign site that lets its name point here
     /// (DNS rebinding) sends its own name.
-    fn is_ours(&self, host: &str) -> bool {
+    fn is_this_server(&self, host: &str) -> bool {
         let Some(name) = without_port(host) else {
             return false;
         };
@@ -59,7 +59,7 @@ pub(crate) fn check(
     headers: &HeaderMap,
 ) -> Result<(), Refusal> {
     let host = single(headers, header::HOST)?.unwrap_or_default();
-    if !names.is_ours(host) {
+    if !names.is_this_server(host) {
         return Err((
             StatusCode::MISDIRECTED_REQUEST,
             "This server is not known under that name; --name adds one.",
@@ -135,7 +135,7 @@ mod tests {
             "disks.example",
             "disks.example.:443",
         ] {
-            assert!(loopback.is_ours(host), "{host}");
+            assert!(loopback.is_this_server(host), "{host}");
         }
         for host in [
             "",
@@ -147,14 +147,14 @@ mod tests {
             "localhost:x",
             "a b",
         ] {
-            assert!(!loopback.is_ours(host), "{host}");
+            assert!(!loopback.is_this_server(host), "{host}");
         }
         let open = ServerNames {
             loopback: false,
             named: Vec::new(),
         };
-        assert!(open.is_ours("192.0.2.1:9188"));
-        assert!(!open.is_ours("localhost") && !open.is_ours("evil.example"));
+        assert!(open.is_this_server("192.0.2.1:9188"));
+        assert!(!open.is_this_server("localhost") && !open.is_this_server("evil.example"));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Parameters of requests.
 
-use domain::when::MomentOrDay;
+use domain::moment::MomentOrDay;
 use jiff::Timestamp;
 use record::Nanos;
 use tally::query::Selection;
@@ -12,15 +12,15 @@ use crate::{verdicts, view};
 /// Length of a year.
 const YEAR: Seconds = 366 * 86_400;
 /// The longest span of a view.
-const LONGEST: Seconds = 3 * YEAR;
+const MAX_SPAN: Seconds = 3 * YEAR;
 /// The shortest span of a view.
-const SHORTEST: Seconds = 60;
+const MIN_SPAN: Seconds = 60;
 /// Slots of a view that does not say how many.
 const POINTS: usize = 600;
 /// The most slots.
-const MOST_POINTS: usize = 1000;
+const MAX_POINTS: usize = 1000;
 /// The most disks that are named.
-const MOST_DISKS: usize = 64;
+const MAX_DISKS: usize = 64;
 
 /// Parameters, in order.
 #[derive(Clone, Debug, Default)]
@@ -63,9 +63,9 @@ impl Params {
         let to = to.unwrap_or(now + 1);
         let from = from.unwrap_or_else(|| to.saturating_sub(last.unwrap_or(usual)));
         let span = to.saturating_sub(from);
-        if span < SHORTEST.min(usual) || span > longest {
+        if span < MIN_SPAN.min(usual) || span > longest {
             return Err(Problem::misused(format!(
-                "from and to are {span} s apart; a span here is {SHORTEST} s to {} days long",
+                "from and to are {span} s apart; a span here is {MIN_SPAN} s to {} days long",
                 longest / 86_400
             )));
         }
@@ -74,7 +74,7 @@ impl Params {
 
     /// Question of the view of response times.
     pub(crate) fn view(&self, now: Seconds) -> Result<view::Question, Problem> {
-        let (from, to) = self.span(3600, LONGEST, now)?;
+        let (from, to) = self.span(3600, MAX_SPAN, now)?;
         let points = self.get("points").map(str::parse::<usize>).transpose();
         let points = points.map_err(|_| Problem::misused("points is a number such as 600"))?;
         Ok(view::Question {
@@ -84,10 +84,10 @@ impl Params {
             host: self.owned("host"),
             disks: self
                 .all("disk")
-                .take(MOST_DISKS)
+                .take(MAX_DISKS)
                 .map(str::to_owned)
                 .collect(),
-            points: points.unwrap_or(POINTS).clamp(1, MOST_POINTS),
+            points: points.unwrap_or(POINTS).clamp(1, MAX_POINTS),
         })
     }
 
@@ -99,7 +99,7 @@ impl Params {
 
     /// Question of verdicts.
     pub(crate) fn verdicts(&self, now: Seconds) -> Result<verdicts::Question, Problem> {
-        let (from, to) = self.span(86_400, verdicts::LONGEST, now)?;
+        let (from, to) = self.span(86_400, verdicts::MAX_SPAN, now)?;
         Ok(verdicts::Question {
             selection: self.selection()?,
             from,
@@ -189,7 +189,7 @@ mod tests {
                 1_795_518_000,
             ),
         ] {
-            let found = params(text).span(3600, LONGEST, now).unwrap();
+            let found = params(text).span(3600, MAX_SPAN, now).unwrap();
             assert_eq!(found, (from, to), "{text:?}");
         }
         for text in [
@@ -200,7 +200,7 @@ mod tests {
             &[("from", "NaN"), ("to", "x")],
             &[("last", "9000y")],
         ] {
-            assert!(params(text).span(3600, LONGEST, now).is_err(), "{text:?}");
+            assert!(params(text).span(3600, MAX_SPAN, now).is_err(), "{text:?}");
         }
     }
 }

@@ -23,9 +23,9 @@ use crate::pages::{self, Frame, Page};
 use crate::{markers, view};
 
 /// Bytes of a body.
-const BODY: usize = 64 << 10;
+const MAX_BODY_BYTES: usize = 64 << 10;
 /// The most runs of a report.
-const MOST_OF_A_REPORT: usize = 8;
+const MAX_REPORT_RUNS: usize = 8;
 
 /// State of all handlers.
 type Shared = State<Arc<App>>;
@@ -68,8 +68,8 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route("/api/markers", post(set_markers))
         .route("/metrics", get(metrics))
         .route("/healthz", get(healthz))
-        .fallback(nothing)
-        .layer(DefaultBodyLimit::max(BODY))
+        .fallback(not_found)
+        .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .layer(axum::middleware::from_fn_with_state(
             Arc::clone(&app),
             access::admit,
@@ -81,7 +81,7 @@ fn seconds_now() -> i64 {
     Timestamp::now().as_second()
 }
 
-async fn nothing(visitor: Extension<RequestSender>, uri: Uri) -> Response {
+async fn not_found(visitor: Extension<RequestSender>, uri: Uri) -> Response {
     let problem = Problem::new(404, "There is nothing here.");
     match uri.path().starts_with("/api/") {
         true => problem.into_response(),
@@ -374,8 +374,8 @@ async fn report(
 ) -> Response {
     let params = Params(pairs);
     let runs: Vec<String> = params.all("run").map(str::to_owned).collect();
-    if runs.is_empty() || runs.len() > MOST_OF_A_REPORT {
-        let text = format!("A report is of 1 to {MOST_OF_A_REPORT} runs: ?run=RUN&run=RUN");
+    if runs.is_empty() || runs.len() > MAX_REPORT_RUNS {
+        let text = format!("A report is of 1 to {MAX_REPORT_RUNS} runs: ?run=RUN&run=RUN");
         return problem_page(&uri, visitor.0, Problem::misused(text));
     }
     drawn(app, visitor.0, runs, &uri).await

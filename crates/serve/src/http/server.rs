@@ -19,17 +19,17 @@ use super::stream::TimedStream;
 use crate::metrics::Metrics;
 
 /// Connections at once. One that comes when all are taken is closed at once.
-pub(crate) const CONNECTIONS: usize = 1024;
+pub(crate) const MAX_CONNECTIONS: usize = 1024;
 /// Bytes of a request's head.
 const HEAD: usize = 16 << 10;
 /// Headers of a request.
-const HEADERS: usize = 64;
+const MAX_HEADERS: usize = 64;
 /// Time for a head, also of the next request of a connection, and for the handshake of TLS.
 const HEAD_TIME: Duration = Duration::from_secs(10);
 /// Time for a client to take a part of an answer.
 const WRITE_TIME: Duration = Duration::from_secs(20);
 /// Wait after a connection that could not be taken: there may be no descriptor left.
-const PAUSE: Duration = Duration::from_millis(100);
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 /// Time for answers that are under way when the server ends.
 const END_TIME: Duration = Duration::from_secs(5);
 
@@ -48,14 +48,14 @@ pub(crate) struct Acceptor {
 impl Acceptor {
     /// Serves until `stop` says so, and then ends what is under way.
     pub(crate) async fn run(self, router: Router, mut stop: watch::Receiver<bool>) {
-        let slots = Arc::new(Semaphore::new(CONNECTIONS));
+        let slots = Arc::new(Semaphore::new(MAX_CONNECTIONS));
         loop {
             let accepted = tokio::select! {
                 accepted = self.listener.accept() => accepted,
                 _ = stop.wait_for(|stop| *stop) => break,
             };
             let Ok((stream, peer)) = accepted else {
-                sleep(PAUSE).await;
+                sleep(ACCEPT_RETRY_DELAY).await;
                 continue;
             };
             self.metrics.connections.fetch_add(1, Relaxed);
@@ -74,7 +74,7 @@ impl Acceptor {
             });
         }
         drop(self.listener);
-        let all = u32::try_from(CONNECTIONS).unwrap_or(u32::MAX);
+        let all = u32::try_from(MAX_CONNECTIONS).unwrap_or(u32::MAX);
         let _ = timeout(END_TIME, slots.acquire_many(all)).await;
     }
 }
@@ -107,7 +107,7 @@ async fn serve(
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIME)
         .max_buf_size(HEAD)
-        .max_headers(HEADERS)
+        .max_headers(MAX_HEADERS)
         .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
     tokio::pin!(connection);
     tokio::select! {

@@ -15,13 +15,13 @@ use crate::sources::pool::lock;
 use ui::format::hex;
 
 /// Bytes of a token and of a session: none can be guessed, so that its hash needs no salt and no work.
-const SECRET: usize = 32;
+const SECRET_BYTES: usize = 32;
 /// Time after which a browser signs in again.
-const SESSION: Duration = Duration::from_secs(12 * 3600);
+const SESSION_TIME: Duration = Duration::from_secs(12 * 3600);
 /// The most sessions; the oldest goes first.
-const MOST_SESSIONS: usize = 1000;
+const MAX_SESSIONS: usize = 1000;
 /// The most lines of a token file.
-const MOST_LINES: usize = 1000;
+const MAX_FILE_LINES: usize = 1000;
 
 /// SHA-256 of a secret.
 type Hash = [u8; 32];
@@ -105,8 +105,8 @@ impl Tokens {
         }
         let secret = secret()?;
         let mut sessions = lock(&self.sessions);
-        sessions.retain(|_, session| session.began.elapsed() < SESSION);
-        if sessions.len() >= MOST_SESSIONS {
+        sessions.retain(|_, session| session.began.elapsed() < SESSION_TIME);
+        if sessions.len() >= MAX_SESSIONS {
             let oldest = sessions.iter().min_by_key(|(_, session)| session.began);
             let oldest = oldest.map(|(key, _)| *key);
             oldest.map(|key| sessions.remove(&key));
@@ -126,7 +126,7 @@ impl Tokens {
         // The table is keyed by the hash: the time of a look-up tells nothing about the secret.
         let token = lock(&self.sessions)
             .get(&hash(secret))
-            .filter(|session| session.began.elapsed() < SESSION)?
+            .filter(|session| session.began.elapsed() < SESSION_TIME)?
             .token;
         role_of(&self.entries(), &token)
     }
@@ -158,11 +158,11 @@ fn hash(secret: &str) -> Hash {
 }
 
 fn secret() -> anyhow::Result<String> {
-    let mut bytes = [0; SECRET];
+    let mut bytes = [0; SECRET_BYTES];
     let length = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())
         .context("the kernel gives no random bytes")?;
     match length {
-        SECRET => Ok(hex(&bytes)),
+        SECRET_BYTES => Ok(hex(&bytes)),
         _ => bail!("the kernel gives too few random bytes"),
     }
 }
@@ -192,7 +192,7 @@ fn read(path: &Path) -> anyhow::Result<Vec<Entry>> {
     let lines = text.lines().enumerate();
     let lines = lines.filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
     let entries: Option<Vec<Entry>> = lines
-        .take(MOST_LINES)
+        .take(MAX_FILE_LINES)
         .map(|(_, line)| entry(line))
         .collect();
     match entries {

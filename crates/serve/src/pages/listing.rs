@@ -129,14 +129,14 @@ struct MarkersView<'a> {
 }
 
 /// Time before and after a marker that its links show, in seconds.
-const AROUND: i64 = 3600;
+const LINK_MARGIN_S: i64 = 3600;
 
 pub(super) fn markers(frame: FrameView<'_>, markers: &Markers) -> Result<String, askama::Error> {
     let around = |path: &str, marker: &Marker| {
         let at = marker.time.as_second();
         let range = [
-            ("from", (at - AROUND).to_string()),
-            ("to", (at + AROUND).to_string()),
+            ("from", (at - LINK_MARGIN_S).to_string()),
+            ("to", (at + LINK_MARGIN_S).to_string()),
         ];
         address(
             path,

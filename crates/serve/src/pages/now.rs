@@ -25,7 +25,7 @@ pub(super) fn page(frame: FrameView<'_>, now: &NowDocument) -> Result<String, as
 }
 
 /// Deepest level that is set in.
-const DEEPEST: usize = 3;
+const MAX_INDENT: usize = 3;
 
 /// Disks with the depth of each: what others lie on is below the first of them.
 fn tree(disks: &[DiskNow]) -> Vec<(&DiskNow, usize)> {
@@ -56,7 +56,7 @@ fn add<'a>(
         .iter()
         .filter(|other| disk.lies_on.contains(&other.name))
     {
-        add(rows, disks, below, (depth + 1).min(DEEPEST));
+        add(rows, disks, below, (depth + 1).min(MAX_INDENT));
     }
 }
 

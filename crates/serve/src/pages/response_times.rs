@@ -71,8 +71,8 @@ fn rows(view: &ResponseTimes) -> Vec<Row> {
     let step = view.time_s.len().div_ceil(ROWS).max(1);
     let row = |(number, times): (usize, &[i64])| {
         let slots = number * step..number * step + times.len();
-        let most = |line: &Line| {
-            most(
+        let highest = |line: &Line| {
+            maximum(
                 line.max
                     .as_ref()
                     .unwrap_or(&line.mean)
@@ -100,7 +100,7 @@ fn rows(view: &ResponseTimes) -> Vec<Row> {
                     .unwrap_or_default(),
             )),
             percentiles: [&view.p50_ms, &view.p95_ms, &view.p99_ms]
-                .map(|line| text::duration(&most(line))),
+                .map(|line| text::duration(&highest(line))),
             above: above.collect(),
         })
     };
@@ -130,7 +130,7 @@ fn summaries(view: &ResponseTimes) -> Vec<Summary> {
         let cells = [
             mean(&line.mean),
             RoundedFigure(-most_of(least).0),
-            most(line.max.as_ref().unwrap_or(&line.mean)),
+            maximum(line.max.as_ref().unwrap_or(&line.mean)),
         ];
         has_figures.then(|| Summary {
             name: name.to_owned(),
@@ -170,7 +170,7 @@ fn summaries(view: &ResponseTimes) -> Vec<Summary> {
     disks.chain(hosts).chain(series).flatten().collect()
 }
 
-fn most(values: &[RoundedFigure]) -> RoundedFigure {
+fn maximum(values: &[RoundedFigure]) -> RoundedFigure {
     most_of(values.iter().map(|value| value.0))
 }
 

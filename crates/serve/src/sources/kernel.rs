@@ -18,9 +18,9 @@ use crate::documents::{
 };
 
 /// Interval of samples.
-const EVERY: Duration = Duration::from_secs(1);
+const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
 /// Age beyond which figures are no longer of now.
-const STALE: Duration = Duration::from_secs(5);
+const STALE_AGE: Duration = Duration::from_secs(5);
 
 /// The last sample, with the findings that last.
 #[derive(Default)]
@@ -43,7 +43,7 @@ impl HostWatch {
         let (root, shown, stopped) = (root.clone(), Arc::clone(&seen), Arc::clone(&stop));
         let watch = move || {
             let hostname = linux::machine::hostname(&root);
-            let end = watch::follow(&root, EVERY, &stopped, |sample, open| {
+            let end = watch::follow(&root, SAMPLE_INTERVAL, &stopped, |sample, open| {
                 let host = host(&hostname, sample, open);
                 lock(&shown).host = Some((Instant::now(), host));
                 publish();
@@ -67,7 +67,7 @@ impl HostWatch {
         let (at, host) = seen.host.as_ref()?;
         let age = at.elapsed();
         Some(HostNow {
-            state: match age > STALE {
+            state: match age > STALE_AGE {
                 true => HostState::Stale,
                 false => HostState::Live,
             },

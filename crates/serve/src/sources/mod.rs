@@ -50,7 +50,7 @@ impl Sources {
                 tags.push(one.tag.clone());
             }
         }
-        tags.truncate(service::MOST_TAGS);
+        tags.truncate(service::MAX_OFFERED_TAGS);
         tags
     }
 

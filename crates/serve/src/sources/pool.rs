@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use crate::documents::{SourceDocument, SourceState};
 
 /// Connections that are kept for the next request.
-const KEPT: usize = 4;
+const MAX_IDLE_CONNECTIONS: usize = 4;
 
 /// Connections to one source, and whether it answers.
 pub(crate) struct Pool<T> {
@@ -67,7 +67,7 @@ impl<T> Pool<T> {
     fn put_back(&self, connection: T) {
         *lock(&self.away) = None;
         let mut idle = lock(&self.idle);
-        if idle.len() < KEPT {
+        if idle.len() < MAX_IDLE_CONNECTIONS {
             idle.push(connection);
         }
     }

@@ -31,13 +31,13 @@ pub(crate) struct NamedExpression {
 /// Time for which the scrape interval is taken to be as it was.
 const INTERVAL_KEPT: Duration = Duration::from_secs(300);
 /// Scrape interval where none can be seen.
-const USUAL_INTERVAL: f64 = 15.0;
+const DEFAULT_SCRAPE_INTERVAL_S: f64 = 15.0;
 /// Samples that a rate needs: two, and one more for a scrape that comes late.
 const SAMPLES_OF_A_RATE: f64 = 2.5;
 /// Parts of a slot whose extremes are requested.
-const PARTS: i64 = 12;
+const PARTS_PER_SLOT: i64 = 12;
 /// Series that one expression may have.
-const MOST_OF_A_NAME: usize = 8;
+const MAX_SAME_NAME: usize = 8;
 
 /// A server with Prometheus' query API.
 pub(crate) struct Prometheus {
@@ -48,7 +48,7 @@ pub(crate) struct Prometheus {
 }
 
 /// Figures of disks: the expression over a window.
-const BUSY: &str = "rate(node_disk_io_time_seconds_total{D}[W])";
+const BUSY_EXPRESSION: &str = "rate(node_disk_io_time_seconds_total{D}[W])";
 const QUEUE: &str = "rate(node_disk_io_time_weighted_seconds_total{D}[W])";
 const IOPS: &str =
     "(rate(node_disk_reads_completed_total{D}[W])+rate(node_disk_writes_completed_total{D}[W]))";
@@ -64,9 +64,9 @@ type OfDisk = (
 );
 
 /// The figure of all disks, by which some are chosen.
-const OF_ALL: OfDisk = (BUSY, |disk| &mut disk.busy);
+const RANKING_FIGURE: OfDisk = (BUSY_EXPRESSION, |disk| &mut disk.busy);
 /// Further figures of those.
-const OF_CHOSEN: [OfDisk; 3] = [
+const CHOSEN_DISK_FIGURES: [OfDisk; 3] = [
     (QUEUE, |disk| &mut disk.queue),
     (IOPS, |disk| &mut disk.iops),
     (AWAIT, |disk| &mut disk.await_ms),
@@ -121,7 +121,7 @@ impl Prometheus {
         gaps.sort_by(f64::total_cmp);
         // Until there are some, it is searched for again.
         let Some(interval) = gaps.get(gaps.len() / 2).copied() else {
-            return Ok(USUAL_INTERVAL);
+            return Ok(DEFAULT_SCRAPE_INTERVAL_S);
         };
         *lock(&self.interval) = Some((Instant::now(), interval));
         Ok(interval)
@@ -155,11 +155,11 @@ impl Prometheus {
                 }
                 anyhow::Ok(())
             };
-            gather(&mut hosts, OF_ALL, &labels)?;
+            gather(&mut hosts, RANKING_FIGURE, &labels)?;
             let chosen = hosts.chosen(choice);
             if !chosen.is_empty() {
                 let labels = labels_of(&chosen);
-                for of in OF_CHOSEN {
+                for of in CHOSEN_DISK_FIGURES {
                     gather(&mut hosts, of, &labels)?;
                 }
             }
@@ -186,7 +186,7 @@ impl Prometheus {
         chosen: &[DiskName],
         axis: &Axis,
     ) -> anyhow::Result<()> {
-        let part = axis.slot_s() / PARTS;
+        let part = axis.slot_s() / PARTS_PER_SLOT;
         let extremes = self.ask(|client| {
             let window = self.window(client, part)?;
             // A part that is shorter than a rate's window has no extremes of its own.
@@ -195,7 +195,7 @@ impl Prometheus {
             }
             let labels = labels_of(chosen);
             let mut found = Vec::new();
-            for (of, gathered) in std::iter::once(OF_ALL).chain(OF_CHOSEN) {
+            for (of, gathered) in std::iter::once(RANKING_FIGURE).chain(CHOSEN_DISK_FIGURES) {
                 let inner = expression(of, window, &labels);
                 for extreme in ["min_over_time", "max_over_time"] {
                     let query = format!("{extreme}(({inner})[{}s:{part}s])", axis.slot_s());
@@ -257,7 +257,7 @@ impl Prometheus {
             let answer = self.ask(|client| Ok(client.range(&named.query, axis)));
             let series = answer.ok()?.ok()?;
             let is_one = series.len() == 1;
-            let series = series.into_iter().take(MOST_OF_A_NAME).map(move |one| {
+            let series = series.into_iter().take(MAX_SAME_NAME).map(move |one| {
                 let mut gathered = SlotFigures::default();
                 add(&one, axis, &mut gathered);
                 let name = match is_one {
@@ -334,7 +334,7 @@ mod tests {
         assert_eq!(quoted("a\"}\\"), "\"a\\\"}\\\\\"");
         assert_eq!(literal("db-1.x|y"), "db\\-1\\.x\\|y");
         assert_eq!(
-            expression(BUSY, 60, "a=\"b\""),
+            expression(BUSY_EXPRESSION, 60, "a=\"b\""),
             "rate(node_disk_io_time_seconds_total{a=\"b\"}[60s])"
         );
     }

@@ -13,13 +13,13 @@ use crate::axis::{Axis, SlotFigures, Value};
 use crate::documents::{Line, RoundedFigure, SourceDocument, figures};
 
 /// The most periods that a view reads.
-const MOST_PERIODS: i64 = 2200;
+const MAX_PERIODS: i64 = 2200;
 /// Time for which the list of tags is kept.
 const TAGS_KEPT: Duration = Duration::from_secs(30);
 /// Tags that a page offers.
-pub(crate) const MOST_TAGS: usize = 200;
+pub(crate) const MAX_OFFERED_TAGS: usize = 200;
 /// Length of a month at most.
-const MONTH: Seconds = 31 * 24 * HOUR;
+const MAX_MONTH: Seconds = 31 * 24 * HOUR;
 
 /// Stores that are read as one.
 pub(crate) struct Stores {
@@ -75,13 +75,13 @@ impl Stores {
             let spans = [
                 (RollUpLevel::Minute, HOUR),
                 (RollUpLevel::Hour, 24 * HOUR),
-                (RollUpLevel::Day, 12 * MONTH),
+                (RollUpLevel::Day, 12 * MAX_MONTH),
             ];
             for (level, span) in spans {
-                if found.len() >= MOST_TAGS {
+                if found.len() >= MAX_OFFERED_TAGS {
                     break;
                 }
-                let top = reader.top(level, now - span, now + HOUR, MOST_TAGS)?;
+                let top = reader.top(level, now - span, now + HOUR, MAX_OFFERED_TAGS)?;
                 let new = top.into_iter().map(|(series, _)| series);
                 let new: Vec<Series> = new.filter(|series| !found.contains(series)).collect();
                 found.extend(new);
@@ -169,8 +169,8 @@ fn rows_of(
 /// The finest level of which a span has not too many periods.
 fn level_of(span: Seconds) -> RollUpLevel {
     match span {
-        span if span <= MOST_PERIODS * 60 => RollUpLevel::Minute,
-        span if span <= MOST_PERIODS * HOUR => RollUpLevel::Hour,
+        span if span <= MAX_PERIODS * 60 => RollUpLevel::Minute,
+        span if span <= MAX_PERIODS * HOUR => RollUpLevel::Hour,
         _ => RollUpLevel::Day,
     }
 }
@@ -181,7 +181,7 @@ pub(crate) fn usual_length(level: RollUpLevel) -> Seconds {
         RollUpLevel::Minute => 60,
         RollUpLevel::Hour => HOUR,
         RollUpLevel::Day => 24 * HOUR,
-        RollUpLevel::Month => MONTH,
+        RollUpLevel::Month => MAX_MONTH,
     }
 }
 
@@ -357,9 +357,9 @@ impl ServiceFigures {
 /// True of a share that is neither nearly nothing nor nearly all in each slot: each figure that is compared costs the
 /// others some of their significance.
 fn is_informative(shares: &[f64]) -> bool {
-    const LITTLE: f64 = 0.002;
+    const TOLERANCE: f64 = 0.002;
     let known = || shares.iter().filter(|share| share.is_finite());
-    known().any(|share| *share > LITTLE) && known().any(|share| *share < 1.0 - LITTLE)
+    known().any(|share| *share > TOLERANCE) && known().any(|share| *share < 1.0 - TOLERANCE)
 }
 
 /// A series as a selection is written: `api.get;host=a`.

@@ -3,9 +3,9 @@
 //! Moments are markers, and changes that are found without one. Each is judged from the slots around it, from the same
 //! hours of earlier days, and from the disks and other series of these slots ([`study::verdict`]).
 
+mod document;
 mod moments;
 mod sentences;
-mod written;
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -23,17 +23,17 @@ use moments::{FoundChange, Search};
 /// Slots that are compared on either side of a moment.
 const WIDTH: usize = 40;
 /// Earlier days that are examined.
-const DAYS: i64 = 7;
+const EARLIER_DAYS: i64 = 7;
 /// Length of a day.
 const DAY: Seconds = 86_400;
 /// Disks that a verdict examines, the busiest first.
-const MOST_DISKS: usize = 32;
+const MAX_DISKS: usize = 32;
 /// The longest span.
-pub(crate) const LONGEST: Seconds = 7 * DAY;
+pub(crate) const MAX_SPAN: Seconds = 7 * DAY;
 /// Time after which a slot is complete: what comes later is rare.
-const SETTLED: Seconds = 30;
+const SLOT_DELAY: Seconds = 30;
 /// The most verdicts that are remembered.
-const MOST_REMEMBERED: usize = 2000;
+const MAX_CACHED_VERDICTS: usize = 2000;
 
 /// Subject of a verdict: tag, span and host.
 #[derive(Clone, Debug)]
@@ -114,7 +114,7 @@ impl Engine {
         now: Seconds,
     ) -> anyhow::Result<Vec<Verdict>> {
         let margin = WIDTH as i64 * self.slot_s;
-        let complete = now - SETTLED;
+        let complete = now - SLOT_DELAY;
         let complete = complete - complete.rem_euclid(self.slot_s);
         let axis = Axis::uniform(
             question.from - margin,
@@ -191,7 +191,7 @@ impl Engine {
         }
         let verdict = judge()?;
         let mut known = lock(&self.known);
-        if known.len() >= MOST_REMEMBERED {
+        if known.len() >= MAX_CACHED_VERDICTS {
             known.clear();
         }
         known.insert(key, verdict.clone());
@@ -211,7 +211,7 @@ impl Engine {
         let last = place.windows.after.end.max(place.moment.slot);
         let start = |slot: usize| axis.starts().get(slot).copied().unwrap_or(axis.to());
         let today = (start(first), start(last));
-        let days = (1..=DAYS)
+        let days = (1..=EARLIER_DAYS)
             .rev()
             .map(|day| (today.0 - day * DAY, today.1 - day * DAY));
         let spans: Vec<(Seconds, Seconds)> = days.chain(std::iter::once(today)).collect();
@@ -225,9 +225,9 @@ impl Engine {
             .rows_by(selection, RollUpLevel::Minute, &spans)?;
         let service = rows.figures(&joined).evidence();
         let length = last - first;
-        let offset = length * DAYS as usize;
-        let today = &axes[DAYS as usize];
-        let (disks, series) = sources.evidence(today, question.host.as_deref(), MOST_DISKS);
+        let offset = length * EARLIER_DAYS as usize;
+        let today = &axes[EARLIER_DAYS as usize];
+        let (disks, series) = sources.evidence(today, question.host.as_deref(), MAX_DISKS);
         let observed = Observations {
             slot_s: self.slot_s as f64,
             disks: disks
@@ -253,13 +253,13 @@ impl Engine {
                 .iter()
                 .any(|count| *count > 0.0)
         };
-        let days = (0..DAYS as usize).rev().take_while(is_recorded);
+        let days = (0..EARLIER_DAYS as usize).rev().take_while(is_recorded);
         let windows = Windows {
             days: days
                 .map(|day| (within(before, day), within(after, day)))
                 .collect(),
-            before: within(before, DAYS as usize),
-            after: within(after, DAYS as usize),
+            before: within(before, EARLIER_DAYS as usize),
+            after: within(after, EARLIER_DAYS as usize),
         };
         let moment = Moment {
             slot: place.moment.slot - first + offset,
@@ -269,7 +269,7 @@ impl Engine {
         if !place.moment.marked && is_nothing(&verdict) {
             return Ok(None);
         }
-        let view = written::View {
+        let view = document::View {
             observed: &observed,
             windows: &windows,
             axis: &joined,

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Mutex;
 
-use study::change_points::{ChangePoint, LEAST_STRETCH, change_points};
+use study::change_points::{ChangePoint, MIN_STRETCH_SLOTS, change_points};
 use study::verdict::ServiceTimes;
 
 use crate::axis::{Axis, Seconds};
@@ -12,11 +12,11 @@ use crate::sources::pool::lock;
 /// Slots that are searched together. The time of a search grows with the square.
 const BLOCK: usize = 120;
 /// Distance of two blocks: a change is taken from the block in whose middle it lies.
-const STEP: usize = BLOCK / 2;
+const BLOCK_STEP: usize = BLOCK / 2;
 /// Slots within which two moments are one: fewer could not be compared, after the one that is left out.
-const NEAR: usize = LEAST_STRETCH;
+const SAME_MOMENT_SLOTS: usize = MIN_STRETCH_SLOTS;
 /// The most blocks that are remembered.
-const MOST_REMEMBERED: usize = 10_000;
+const MAX_CACHED_BLOCKS: usize = 10_000;
 
 /// A change that was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub(crate) struct FoundChange {
 
 /// True if a change at a slot may be that of a marker at another.
 pub(crate) fn is_one(marked: usize, found: usize) -> bool {
-    found.abs_diff(marked) <= NEAR
+    found.abs_diff(marked) <= SAME_MOMENT_SLOTS
 }
 
 /// A block of a figure of a tag, up to the last slot that is complete.
@@ -75,10 +75,10 @@ impl Search {
             return Vec::new();
         };
         // Blocks begin at the same moments whatever is requested, so that they are found again.
-        let length = STEP as i64 * axis.slot_s();
+        let length = BLOCK_STEP as i64 * axis.slot_s();
         let lead = (length - first.rem_euclid(length)) % length;
         let lead = usize::try_from(lead / axis.slot_s()).unwrap_or(0);
-        let mut begins: Vec<usize> = (lead..starts.len()).step_by(STEP).collect();
+        let mut begins: Vec<usize> = (lead..starts.len()).step_by(BLOCK_STEP).collect();
         // The stretch before the first whole block.
         if lead > 0 {
             begins.insert(0, 0);
@@ -96,8 +96,8 @@ impl Search {
                 within
             });
             let is_middle = |change: &ChangePoint| {
-                let is_behind = is_first || change.at >= STEP / 2;
-                is_behind && (is_last || change.at < BLOCK - STEP / 2)
+                let is_behind = is_first || change.at >= BLOCK_STEP / 2;
+                is_behind && (is_last || change.at < BLOCK - BLOCK_STEP / 2)
             };
             let of_axis = |change: ChangePoint| ChangePoint {
                 at: begin + change.at,
@@ -113,7 +113,7 @@ impl Search {
 
     fn remember(&self, key: Key, within: &[ChangePoint]) {
         let mut known = lock(&self.known);
-        if known.len() >= MOST_REMEMBERED {
+        if known.len() >= MAX_CACHED_BLOCKS {
             known.clear();
         }
         known.insert(key, within.to_vec());

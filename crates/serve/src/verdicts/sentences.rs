@@ -1,6 +1,6 @@
 //! Sentences of a verdict.
 
-use study::shift::{LEAST_SLOTS, Shift};
+use study::shift::{MIN_SLOTS, Shift};
 use study::verdict::{
     Cause, CauseVerdict, Conclusion, DiskEvidence, LoadEvidence, Observations, ResponseFigure,
     Windows,
@@ -11,11 +11,11 @@ use crate::documents::Marker;
 
 /// Largest p of a change that counts, and its least ratio: as [`study::verdict`] has them.
 const LEVEL: f64 = 0.01;
-const LEAST_CHANGE: f64 = 1.1;
+const MIN_CHANGE_RATIO: f64 = 1.1;
 
 /// True if a change of response times counts.
 pub(crate) fn shows(shift: &Shift) -> bool {
-    shift.shows(LEVEL, LEAST_CHANGE)
+    shift.shows(LEVEL, MIN_CHANGE_RATIO)
 }
 
 /// Key of a figure of response times.
@@ -99,7 +99,7 @@ pub(crate) fn sentence(
 ) -> String {
     let (Some((_, shift)), Some(seen)) = (verdict.changes.first(), seen) else {
         return format!(
-            "Too little is recorded: fewer than {LEAST_SLOTS} slots with requests before or after."
+            "Too little is recorded: fewer than {MIN_SLOTS} slots with requests before or after."
         );
     };
     match verdict.conclusion {

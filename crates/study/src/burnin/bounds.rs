@@ -6,10 +6,10 @@ use super::rule::Rule;
 use crate::distribution::{student_quantile, student_tail};
 
 /// Degrees of freedom from which Student's t is taken for normal.
-const NORMAL: f64 = 10_000.0;
+const NORMAL_DEGREES_OF_FREEDOM: f64 = 10_000.0;
 /// Round at which the mixture is tightest, before its logarithm: chosen so that its deviate changes little
 /// from 2 to 200 rounds.
-const MIXTURE: f64 = 0.5;
+const MIXTURE_ROUND: f64 = 0.5;
 
 /// Number of rounds in which a host must have been measured to be kept, so that a slowness in [`Rule::unseen`] of the
 /// rounds showed in all that are kept, with all but a quarter of the risk.
@@ -65,13 +65,16 @@ impl Bounds {
             return known;
         }
         let count = rounds as f64;
-        let log = ((count + MIXTURE) / MIXTURE).ln() - 2.0 * self.risk.ln();
-        let normal = ((count + MIXTURE) / count * log).sqrt();
-        let deviate = if self.degrees >= NORMAL {
+        let log = ((count + MIXTURE_ROUND) / MIXTURE_ROUND).ln() - 2.0 * self.risk.ln();
+        let normal = ((count + MIXTURE_ROUND) / count * log).sqrt();
+        let deviate = if self.degrees >= NORMAL_DEGREES_OF_FREEDOM {
             normal
         } else {
             // The same chance with the noise only estimated.
-            student_quantile(student_tail(normal, NORMAL), self.degrees)
+            student_quantile(
+                student_tail(normal, NORMAL_DEGREES_OF_FREEDOM),
+                self.degrees,
+            )
         };
         self.deviates[rounds] = Some(deviate);
         deviate

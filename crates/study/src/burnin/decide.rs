@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::bounds::Bounds;
-use super::{Decision, End, HostStatus, LEAST_MEASURED, Race};
+use super::{Decision, End, HostStatus, MIN_MEASURED_HOSTS, Race};
 
 impl Race {
     /// State of a group's race; empty where no group has this number.
@@ -92,7 +92,7 @@ impl Race {
             }
         }
         let others = order.into_iter().filter(|host| !left.contains(host));
-        let lacking = LEAST_MEASURED.saturating_sub(left.len());
+        let lacking = MIN_MEASURED_HOSTS.saturating_sub(left.len());
         self.groups[group].references = others.take(lacking).collect();
         self.groups[group].left = left;
         self.groups[group].end = end;

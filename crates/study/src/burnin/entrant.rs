@@ -7,7 +7,7 @@ use super::status::HostStatus;
 use crate::median::median;
 
 /// Weight of the common noise in that of one disk, in degrees of freedom (Smyth 2004).
-const PRIOR: f64 = 4.0;
+const PRIOR_DEGREES_OF_FREEDOM: f64 = 4.0;
 
 /// A host in a race, with its rounds.
 #[derive(Clone, Debug)]
@@ -104,13 +104,14 @@ impl RacedHost {
         self.calm = self.rows.iter().map(|row| row.calm).min().unwrap_or(0);
         self.variance = self
             .worst_row()
-            .map_or(noise.variance, |row| moderated(row, noise));
+            .map_or(noise.variance, |row| moderated_variance(row, noise));
     }
 }
 
 /// Variance of a disk: above the common one where its own scatter says so.
-fn moderated(row: &DiskRounds, noise: Noise) -> f64 {
+fn moderated_variance(row: &DiskRounds, noise: Noise) -> f64 {
     let own = row.calm.saturating_sub(1) as f64;
-    let mixed = (PRIOR * noise.variance + row.squares) / (PRIOR + own);
+    let mixed = (PRIOR_DEGREES_OF_FREEDOM * noise.variance + row.squares)
+        / (PRIOR_DEGREES_OF_FREEDOM + own);
     mixed.max(noise.variance)
 }

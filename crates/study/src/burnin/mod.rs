@@ -7,13 +7,13 @@
 //! **The figure of a host** is that of its worst disk: one bad disk of four makes a bad host. The figure of a disk is
 //! the mean of the worst [`Rule::tail`] of its rounds (expected shortfall; Acerbi and Tasche 2002), without the noise
 //! of measuring: a round counts with the level of the disk's calm rounds, unless it lies below them by
-//! [`SLOW`](rows::SLOW) standard deviations of the noise; then it counts with its measured value. So a disk that is
-//! slow in one round of twenty has half of that depth in its figure, where the tail is a tenth. Slowness that is less
-//! deep than the noise counts in the level like any other round.
+//! [`SLOW_DEVIATIONS`](rows::SLOW_DEVIATIONS) standard deviations of the noise; then it counts with its measured value.
+//! So a disk that is slow in one round of twenty has half of that depth in its figure, where the tail is a tenth.
+//! Slowness that is less deep than the noise counts in the level like any other round.
 //!
 //! **The hour** is the common part of all hosts of a group in a round. Rounds are simultaneous, so it is the median
 //! over the hosts of their distances from their own levels, and is taken out. A median needs references: at least
-//! [`LEAST_MEASURED`] hosts of a group are measured until its end, though fewer may still be in question.
+//! [`MIN_MEASURED_HOSTS`] hosts of a group are measured until its end, though fewer may still be in question.
 //!
 //! **A host drops out** when as many others as are kept are ahead of it beyond doubt, by the known slow rounds of
 //! either side. It is not released yet: when one of those ahead of it turns out to be slow at times, it is called
@@ -44,10 +44,10 @@ mod bounds;
 mod decide;
 mod entrant;
 mod noise;
-pub mod rehearse;
 mod rows;
 mod rule;
 mod shares;
+pub mod simulate;
 mod status;
 #[cfg(test)]
 mod tests;
@@ -64,7 +64,7 @@ pub use status::HostStatus;
 
 /// Minimum number of hosts of a group that are measured, if it has them: the hour is distinguished from a host by the
 /// others.
-pub const LEAST_MEASURED: usize = 3;
+pub const MIN_MEASURED_HOSTS: usize = 3;
 
 /// A host measured in a round.
 #[derive(Clone, Debug, PartialEq)]
@@ -226,7 +226,7 @@ impl Race {
             let entrant = &mut self.hosts[host];
             entrant.push(&logs, hours[entrant.group]);
         }
-        let own_hour = |group: &&Group| group.members.len() >= LEAST_MEASURED;
+        let own_hour = |group: &&Group| group.members.len() >= MIN_MEASURED_HOSTS;
         let groups = self.groups.iter().filter(own_hour).count().max(1);
         let rows: Vec<&DiskRounds> = self.hosts.iter().flat_map(|host| &host.rows).collect();
         self.noise.learn(&rows, groups);
@@ -322,7 +322,7 @@ impl Race {
         }
         let all: Vec<f64> = off.iter().flatten().copied().collect();
         // Too few of all the groups together tell nothing of the hour.
-        let shared = if all.len() < LEAST_MEASURED {
+        let shared = if all.len() < MIN_MEASURED_HOSTS {
             centre
         } else {
             median(all).unwrap_or(0.0)
@@ -330,7 +330,7 @@ impl Race {
         let hours: Vec<f64> = off
             .into_iter()
             .map(|off| match off.len() {
-                few if few < LEAST_MEASURED => shared,
+                few if few < MIN_MEASURED_HOSTS => shared,
                 _ => median(off).unwrap_or(0.0),
             })
             .collect();

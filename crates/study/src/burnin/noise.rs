@@ -4,10 +4,10 @@ use super::rows::DiskRounds;
 use crate::median::median;
 
 /// Degrees of freedom from which the noise is learned no further: the rounds to come are of few hosts.
-const ENOUGH: f64 = 2_000.0;
+const MAX_DEGREES_OF_FREEDOM: f64 = 2_000.0;
 
 /// Minimum variance, for figures that are exactly the same, as those of no disk are.
-const LEAST: f64 = 1e-12;
+const MIN_VARIANCE: f64 = 1e-12;
 
 /// Median of a variance estimated from so many values, as a share of the true one (Wilson and Hilferty, 1931).
 fn median_share(count: f64) -> f64 {
@@ -31,7 +31,7 @@ impl Noise {
     /// Learns from the rows: first from the scatter of most of them, which a few with slow rounds do not change; then
     /// from their calm rounds. Each of the `groups` has hours of its own.
     pub(super) fn learn(&mut self, rows: &[&DiskRounds], groups: usize) {
-        if self.degrees >= ENOUGH {
+        if self.degrees >= MAX_DEGREES_OF_FREEDOM {
             return;
         }
         let rows = || rows.iter().copied();
@@ -44,7 +44,7 @@ impl Noise {
         if !repeated || !usual.is_finite() {
             return;
         }
-        let usual = usual.max(LEAST);
+        let usual = usual.max(MIN_VARIANCE);
         let mut calm: Vec<(f64, usize)> = Vec::new();
         for row in rows().filter(|row| row.rounds() > 1) {
             let mut row = row.clone();
@@ -59,7 +59,7 @@ impl Noise {
         let degrees = degrees as f64 - hours as f64;
         if degrees >= 1.0 {
             *self = Noise {
-                variance: (squares / degrees).max(LEAST),
+                variance: (squares / degrees).max(MIN_VARIANCE),
                 degrees,
             };
         }

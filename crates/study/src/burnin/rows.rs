@@ -2,10 +2,10 @@
 
 /// Number of standard deviations of the noise by which a slow round lies below the others. Normal noise does so in
 /// one round of three million.
-pub(super) const SLOW: f64 = 5.0;
+pub(super) const SLOW_DEVIATIONS: f64 = 5.0;
 
 /// Number of rounds from which a disk's own scatter says how far off a round must be to be slow.
-const OWN: usize = 6;
+const MIN_OWN_ROUNDS: usize = 6;
 
 /// The median absolute deviation of a normal value, in standard deviations.
 const MAD: f64 = 0.674_49;
@@ -103,7 +103,7 @@ impl DiskRounds {
 
     /// Distance from the usual from which a round is no noise any more.
     fn far(&self, usual: f64, deviation: f64) -> f64 {
-        let own = if self.logs.len() < OWN {
+        let own = if self.logs.len() < MIN_OWN_ROUNDS {
             0.0
         } else {
             let off: Vec<f32> = self
@@ -119,7 +119,7 @@ impl DiskRounds {
     /// The same for a scatter that is known.
     fn reach(&self, deviation: f64) -> f64 {
         // The usual of few rounds is off itself: a median has 1.57 times the variance of a mean.
-        SLOW * deviation * (1.0 + 1.57 / self.logs.len() as f64).sqrt()
+        SLOW_DEVIATIONS * deviation * (1.0 + 1.57 / self.logs.len() as f64).sqrt()
     }
 
     /// The mean of the worst `tail` of the rounds, if so large a share of them are slow.

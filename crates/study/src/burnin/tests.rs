@@ -1,6 +1,6 @@
 //! Small races whose course is known, and any input at all.
 
-use super::rehearse::{Population, Rng};
+use super::simulate::{Population, Rng};
 use super::*;
 use proptest::prelude::*;
 
@@ -322,7 +322,7 @@ fn a_race_of_ten_thousand_keeps_few_rounds() {
     };
     let mut rng = Rng::new(11);
     let hosts = population.draw(10_000, &mut rng);
-    let got = rehearse::rehearse(&population.conditions, &hosts, Rule::keeping(3), &mut rng);
+    let got = simulate::simulate(&population.conditions, &hosts, Rule::keeping(3), &mut rng);
     assert!(got.right, "{got:?}");
     // Each round of a disk takes four bytes.
     assert!(got.host_rounds * 4 * 4 < 1 << 20, "{got:?}");

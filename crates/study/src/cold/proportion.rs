@@ -1,7 +1,7 @@
 //! Shares of a sample, with their intervals.
 
 /// The point of the normal distribution that leaves 2.5 % above it.
-const Z: f64 = 1.959_964;
+const Z_97_5: f64 = 1.959_964;
 
 /// A share between 0 and 1 with its 95 % interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -24,10 +24,10 @@ impl Proportion {
         }
         let count = all as f64;
         let share = hits as f64 / count;
-        let square = Z * Z / count;
+        let square = Z_97_5 * Z_97_5 / count;
         let middle = (share + 0.5 * square) / (1.0 + square);
-        let half =
-            Z / (1.0 + square) * (share * (1.0 - share) / count + 0.25 * square / count).sqrt();
+        let half = Z_97_5 / (1.0 + square)
+            * (share * (1.0 - share) / count + 0.25 * square / count).sqrt();
         Some(Proportion {
             share,
             // Rounding must not push a bound past the share itself.

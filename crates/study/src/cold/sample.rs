@@ -5,14 +5,14 @@ use crate::distribution::{incomplete_beta, ln_gamma};
 use crate::interval::Interval;
 
 /// Fewer pairs than this are not judged.
-pub const LEAST_PAIRS: usize = 20;
+pub const MIN_PAIRS: usize = 20;
 /// The median of fewer values than this has no 95 % interval.
-const LEAST_FOR_MEDIAN: usize = 6;
+const MIN_MEDIAN_VALUES: usize = 6;
 /// Evidence wanted against chance: warm places are taken for different 1 time in 100.
-const EVIDENCE: f64 = 100.0;
+const MIN_EVIDENCE: f64 = 100.0;
 /// Share of the pairs below which a disk is calm: those in which the warm read is the slower one by as much as makes
 /// a place cold.
-const CALM: f64 = 0.02;
+const CALM_SHARE: f64 = 0.02;
 /// Minimum time of fetching a block from object storage, in seconds. A first read that is slower than a warm one by
 /// less has met an empty cache on the way to a place that is warm.
 const FETCH_S: f64 = 0.01;
@@ -66,7 +66,7 @@ pub struct Sample {
     pub warm_s: f64,
 }
 
-/// Conclusions from the pairs. `None` with fewer than [`LEAST_PAIRS`] and where a latency is not positive and
+/// Conclusions from the pairs. `None` with fewer than [`MIN_PAIRS`] and where a latency is not positive and
 /// finite.
 ///
 /// A volume is said to differ by a test of signs in the order of their size: see `first_is_slower` in the
@@ -84,7 +84,7 @@ pub fn assess(pairs: &[Pair]) -> Option<Sample> {
     let all = pairs
         .iter()
         .all(|p| sensible(p.first_s) && sensible(p.warm_s));
-    if pairs.len() < LEAST_PAIRS || !all {
+    if pairs.len() < MIN_PAIRS || !all {
         return None;
     }
     let first = sorted(pairs.iter().map(|pair| pair.first_s));
@@ -171,7 +171,7 @@ fn first_is_slower(excess: &[f64], least: f64) -> bool {
     let mut large = by_size(excess).take_while(|value| value.abs() >= least);
     large.any(|value| {
         *(if value > 0.0 { &mut up } else { &mut down }) += 1.0;
-        ln_stake(up, down) >= f64::ln(EVIDENCE)
+        ln_stake(up, down) >= f64::ln(MIN_EVIDENCE)
     })
 }
 
@@ -223,12 +223,12 @@ impl ThresholdCounts {
 
     /// True if hardly a warm read was so slow.
     fn is_calm(&self) -> bool {
-        self.below as f64 <= CALM * self.all as f64
+        self.below as f64 <= CALM_SHARE * self.all as f64
     }
 
     /// True if hardly any of the first reads that were slower can have been so by chance.
     fn has_hardly_chance(&self) -> bool {
-        self.below as f64 <= CALM * self.above as f64
+        self.below as f64 <= CALM_SHARE * self.above as f64
     }
 
     /// Share of the pairs in which the first read is slower, less the share of chance.
@@ -304,7 +304,7 @@ fn mean_penalty(excess: &[f64], share: f64) -> Option<f64> {
 
 fn penalty(sorted: &[f64]) -> Option<Penalty> {
     let count = sorted.len();
-    if count < LEAST_FOR_MEDIAN {
+    if count < MIN_MEDIAN_VALUES {
         return None;
     }
     // As many values as may be left out on either side: those below the median are a fair coin's.

@@ -3,23 +3,23 @@
 /// Latencies are counted in steps of an eighth of a doubling.
 const STEPS: f64 = 8.0;
 /// The shortest latency that is distinguished, in seconds.
-const SHORTEST_S: f64 = 1e-6;
+const MIN_LATENCY_S: f64 = 1e-6;
 /// Number of bins: up to some 70 minutes.
 const BINS: usize = 256;
 /// Minimum number of reads for a conclusion.
-const LEAST_READS: f64 = 50.0;
+const MIN_READS: f64 = 50.0;
 /// Number of reads after which the past counts half.
-const MOST_READS: f64 = 4000.0;
+const READS_HALF_LIFE: f64 = 4000.0;
 /// Minimum number of doublings by which cold reads take longer than warm ones: four times as long.
-const APART: f64 = 2.0;
+const MIN_DOUBLINGS: f64 = 2.0;
 /// Share of the lower peak that reads must fall below somewhere between the two peaks.
-const VALLEY: f64 = 0.3;
+const VALLEY_SHARE: f64 = 0.3;
 /// Minimum share of all reads that the smaller class must have.
-const LEAST_SHARE: f64 = 0.005;
+const MIN_CLASS_SHARE: f64 = 0.005;
 /// Number of reads after which the threshold is learned again.
-const LEARN_EVERY: u32 = 64;
+const RELEARN_READS: u32 = 64;
 /// Multiple of the known latency of a warm read up to which reads are warm, where only one kind is seen.
-const LIKE_WARM: f64 = 2.0;
+const WARM_LATENCY_FACTOR: f64 = 2.0;
 
 /// State of the block that was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +58,7 @@ impl ReadClassifier {
             warm_s: warm_s.filter(|warm| *warm > 0.0 && warm.is_finite()),
             bins: vec![0.0; BINS],
             reads: 0.0,
-            until_learned: LEARN_EVERY,
+            until_learned: RELEARN_READS,
             threshold_bin: None,
             cold: 0,
             warm: 0,
@@ -76,7 +76,7 @@ impl ReadClassifier {
         self.reads += 1.0;
         self.until_learned -= 1;
         if self.until_learned == 0 {
-            self.until_learned = LEARN_EVERY;
+            self.until_learned = RELEARN_READS;
             self.learn();
         }
         let found = self.judge(bin, latency_s);
@@ -98,23 +98,25 @@ impl ReadClassifier {
     /// The latency in seconds from which a read is cold; `None` while there is one kind only.
     pub fn threshold_s(&self) -> Option<f64> {
         self.threshold_bin
-            .map(|bin| SHORTEST_S * (bin as f64 / STEPS).exp2())
+            .map(|bin| MIN_LATENCY_S * (bin as f64 / STEPS).exp2())
     }
 
     fn judge(&self, bin: usize, latency_s: f64) -> Option<Temperature> {
         match (self.threshold_bin, self.warm_s) {
             (Some(threshold), _) if bin >= threshold => Some(Temperature::Cold),
             (Some(_), _) => Some(Temperature::Warm),
-            (None, Some(warm)) if latency_s <= LIKE_WARM * warm => Some(Temperature::Warm),
+            (None, Some(warm)) if latency_s <= WARM_LATENCY_FACTOR * warm => {
+                Some(Temperature::Warm)
+            }
             _ => None,
         }
     }
 
     fn learn(&mut self) {
-        if self.reads >= LEAST_READS {
+        if self.reads >= MIN_READS {
             self.threshold_bin = threshold(&self.bins);
         }
-        if self.reads >= MOST_READS {
+        if self.reads >= READS_HALF_LIFE {
             self.reads *= 0.5;
             self.bins.iter_mut().for_each(|count| *count *= 0.5);
         }
@@ -123,7 +125,7 @@ impl ReadClassifier {
 
 fn bin_of(latency_s: f64) -> usize {
     // A negative number becomes zero when it is cast.
-    (((latency_s / SHORTEST_S).log2() * STEPS) as usize).min(BINS - 1)
+    (((latency_s / MIN_LATENCY_S).log2() * STEPS) as usize).min(BINS - 1)
 }
 
 /// The first bin of the upper class, if there are two.
@@ -141,9 +143,9 @@ fn threshold(bins: &[f64]) -> Option<usize> {
     let all: f64 = bins.iter().sum();
     let upper: f64 = bins[threshold..].iter().sum();
     let apart = mean_bin(bins, threshold..bins.len()) - mean_bin(bins, 0..threshold);
-    let two = apart >= APART * STEPS
-        && smooth(threshold) <= VALLEY * smooth(low).min(smooth(high))
-        && (LEAST_SHARE..=1.0 - LEAST_SHARE).contains(&(upper / all));
+    let two = apart >= MIN_DOUBLINGS * STEPS
+        && smooth(threshold) <= VALLEY_SHARE * smooth(low).min(smooth(high))
+        && (MIN_CLASS_SHARE..=1.0 - MIN_CLASS_SHARE).contains(&(upper / all));
     two.then_some(threshold)
 }
 

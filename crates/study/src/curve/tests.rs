@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 /// A slice is 200 ms, and a trial lasts 8 s at most.
 const SLICE_S: f64 = 0.2;
-const MOST_SLICES: usize = 40;
+const MAX_SLICES: usize = 40;
 
 /// Arrival of requests over the target.
 #[derive(Clone, Copy)]
@@ -26,14 +26,14 @@ struct Disk {
 
 impl Disk {
     fn trial(&self, rng: &mut Rng, rate: f64) -> Trial {
-        let share = (ALLOWED * (rate / self.at).powi(8)).min(1.0);
+        let share = (LATE_SHARE * (rate / self.at).powi(8)).min(1.0);
         let mut trial = Trial {
             rate,
             seconds: 0.0,
             slices: Vec::new(),
         };
         let mut decided = false;
-        while trial.slices.len() < MOST_SLICES {
+        while trial.slices.len() < MAX_SLICES {
             let slow = rng.uniform() < 0.1;
             let here = match self.over {
                 Over::Alone => share,
@@ -184,7 +184,7 @@ proptest! {
     fn every_search_ends(answers in proptest::collection::vec(0..3_u8, 64)) {
         let mut trials: Vec<Trial> = Vec::new();
         while let Next::Measure(rate) = next(&trials, 100.0, 0.03) {
-            prop_assert!(rate.is_finite() && rate >= 1.0 && trials.len() < MOST_TRIALS);
+            prop_assert!(rate.is_finite() && rate >= 1.0 && trials.len() < MAX_TRIALS);
             let mut trial = even(rate, match answers[trials.len()] {
                 0 => 0.0,
                 _ => rate * SLICE_S,

@@ -1,24 +1,24 @@
 //! Doubling of the depth, until that brings too little.
 
 use super::window::GatheredIntervals;
-use super::{Controller, Phase, SAME, WAIT, Window, gain};
+use super::{Controller, EQUAL_THROUGHPUT, FIRST_WAIT_WINDOWS, Phase, Window, gain};
 
 /// Share of the proportional gain that a doubling must bring: 1.2 times the throughput.
-const WORTH: f64 = 0.2;
+const MIN_GAIN_SHARE: f64 = 0.2;
 /// Shares of the proportional gain between which a growth is examined again.
-const UNCLEAR: (f64, f64) = (0.1, 0.6);
+const UNCLEAR_GAIN: (f64, f64) = (0.1, 0.6);
 /// Factor on the product of throughput and latency: latencies scatter, and requests behind a slow one must not leave
 /// the cap idle.
-const ROOM: f64 = 1.25;
+const DEPTH_MARGIN: f64 = 1.25;
 
 impl Controller {
-    pub(super) fn grown(&mut self, before: Option<Window>, again: bool, now: Window) {
+    pub(super) fn after_growth(&mut self, before: Option<Window>, again: bool, now: Window) {
         let Some(before) = before else {
             return self.grow_or_stay(now);
         };
         let (got, proportion) = gain(&before, &now);
         let share = (got - 1.0) / (proportion - 1.0);
-        if !again && (UNCLEAR.0..UNCLEAR.1).contains(&share) {
+        if !again && (UNCLEAR_GAIN.0..UNCLEAR_GAIN.1).contains(&share) {
             self.phase = Phase::Growing {
                 before: Some(before),
                 again: true,
@@ -26,7 +26,7 @@ impl Controller {
             self.gathering = GatheredIntervals::careful(0.0);
             return;
         }
-        if share >= WORTH {
+        if share >= MIN_GAIN_SHARE {
             return self.grow_or_stay(now);
         }
         let depth = self.bend(&before, &now);
@@ -45,7 +45,7 @@ impl Controller {
     /// Growth has ended.
     fn settle_at(&mut self, depth: usize, now: Window) {
         self.out_of_depth = false;
-        self.wait = WAIT;
+        self.wait = FIRST_WAIT_WINDOWS;
         self.fewer_next = true;
         self.stay(depth, Some(now));
         // Where growth found no bend the depth may be far beyond it: fewer are tried soon.
@@ -54,9 +54,10 @@ impl Controller {
 
     /// Depth at which the throughput bends, from a window before it and one beyond.
     fn bend(&self, before: &Window, beyond: &Window) -> usize {
-        let needed = ROOM * beyond.requests_per_s.max(before.requests_per_s) * before.latency_s;
+        let needed =
+            DEPTH_MARGIN * beyond.requests_per_s.max(before.requests_per_s) * before.latency_s;
         // Had the plateau been reached before already, the latency seen there is no device's.
-        let reached = gain(before, beyond).0 < 1.0 + 2.0 * SAME;
+        let reached = gain(before, beyond).0 < 1.0 + 2.0 * EQUAL_THROUGHPUT;
         let most = if reached { before.depth } else { beyond.depth };
         self.bounds.clamp(needed).min(most)
     }

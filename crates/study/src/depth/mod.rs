@@ -38,22 +38,22 @@ use trial::{Judgement, Spread, Trial};
 use window::GatheredIntervals;
 
 /// Throughputs that differ by less are the same.
-const SAME: f64 = 0.02;
+const EQUAL_THROUGHPUT: f64 = 0.02;
 /// Difference of a throughput from its earlier value above which it has changed by itself.
-const CHANGED: f64 = 0.15;
+const CHANGED_THROUGHPUT: f64 = 0.15;
 /// The same in standard deviations of its usual variation.
 const CHANGED_DEVIATIONS: f64 = 2.0;
 /// Factor from which a change is large.
-const MUCH: f64 = 1.6;
+const LARGE_CHANGE_FACTOR: f64 = 1.6;
 /// Scatter of neighbouring windows above which one window is no evidence of a change.
-const NOISY: f64 = 0.03;
+const NOISY_SCATTER: f64 = 0.03;
 /// The first trial of fewer, as a share of the depth; its inverse is the trial of more.
-const FEWER: f64 = 0.8;
+const FIRST_FEWER_SHARE: f64 = 0.8;
 /// Smallest share of the depth in a trial of fewer.
-const FEWEST: f64 = 0.5;
+const MIN_FEWER_SHARE: f64 = 0.5;
 /// Windows between two trials and the next two at first, and at most.
-const WAIT: u32 = 4;
-const LONGEST_WAIT: u32 = 24;
+const FIRST_WAIT_WINDOWS: u32 = 4;
+const MAX_WAIT_WINDOWS: u32 = 24;
 
 /// The bounds of the depth, both included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,7 +131,7 @@ impl Controller {
             latest: None,
             spread: Spread::new(),
             changed: 0,
-            wait: WAIT,
+            wait: FIRST_WAIT_WINDOWS,
             fewer_next: true,
             out_of_depth: false,
         }
@@ -172,7 +172,7 @@ impl Controller {
 
     fn decide(&mut self, now: Window) {
         match self.phase.clone() {
-            Phase::Growing { before, again } => self.grown(before, again, now),
+            Phase::Growing { before, again } => self.after_growth(before, again, now),
             Phase::Holding { windows_left } => self.held(windows_left, now),
             Phase::Fewer { run, trial } => self.tried_fewer(run, trial, now),
             Phase::More { trial } => self.tried_more(trial, now),
@@ -209,7 +209,7 @@ impl Controller {
     fn has_changed(&mut self, level: &Window, now: &Window) -> bool {
         let deviation = self.spread.deviation();
         let off = now.bytes_per_s / level.bytes_per_s - 1.0;
-        if off.abs() <= CHANGED.max(CHANGED_DEVIATIONS * deviation) {
+        if off.abs() <= CHANGED_THROUGHPUT.max(CHANGED_DEVIATIONS * deviation) {
             self.changed = 0;
             return false;
         }
@@ -220,7 +220,7 @@ impl Controller {
             0
         };
         self.changed = as_before + step;
-        let is_proved = self.changed.abs() > 1 || deviation < NOISY;
+        let is_proved = self.changed.abs() > 1 || deviation < NOISY_SCATTER;
         if is_proved {
             self.changed = 0;
         }
@@ -231,10 +231,10 @@ impl Controller {
     /// after all, more and then fewer are tried at once, which shows the reason and costs little.
     fn changed_to(&mut self, level: &Window, now: Window) {
         let times = now.bytes_per_s / level.bytes_per_s;
-        if !(1.0 / MUCH..MUCH).contains(&times) {
+        if !(1.0 / LARGE_CHANGE_FACTOR..LARGE_CHANGE_FACTOR).contains(&times) {
             return self.regrow(&now);
         }
-        self.wait = WAIT;
+        self.wait = FIRST_WAIT_WINDOWS;
         self.level = Some(now);
         self.latest = Some(now);
         self.fewer_next = false;
@@ -255,14 +255,16 @@ impl Controller {
     }
 
     fn try_other(&mut self, now: Window) {
-        let fewer = self.bounds.clamp((FEWER * self.depth as f64).floor());
-        let more = self.bounds.clamp(self.depth as f64 / FEWER);
+        let fewer = self
+            .bounds
+            .clamp((FIRST_FEWER_SHARE * self.depth as f64).floor());
+        let more = self.bounds.clamp(self.depth as f64 / FIRST_FEWER_SHARE);
         let wants_fewer = self.fewer_next;
         self.fewer_next = !wants_fewer;
         if wants_fewer && fewer < self.depth {
             self.attempt_fewer(1, now, fewer);
         } else if more > self.depth {
-            let trial = Trial::new(now, more, 1.0 + SAME);
+            let trial = Trial::new(now, more, 1.0 + EQUAL_THROUGHPUT);
             self.go_on_trying(
                 Phase::More {
                     trial: trial.clone(),
@@ -275,7 +277,7 @@ impl Controller {
     }
 
     fn attempt_fewer(&mut self, run: i32, now: Window, depth: usize) {
-        let trial = Trial::new(now, depth, 1.0 - SAME);
+        let trial = Trial::new(now, depth, 1.0 - EQUAL_THROUGHPUT);
         let phase = Phase::Fewer {
             run,
             trial: trial.clone(),
@@ -314,10 +316,10 @@ impl Controller {
 
     /// Takes the smaller depth, which brings as much, and tries a yet smaller one at once.
     fn take_fewer(&mut self, run: i32, trial: &Trial, now: Window) {
-        self.wait = WAIT;
+        self.wait = FIRST_WAIT_WINDOWS;
         self.out_of_depth = false;
         let level = trial.level().unwrap_or(now);
-        let factor = FEWER.powi(run + 1).max(FEWEST);
+        let factor = FIRST_FEWER_SHARE.powi(run + 1).max(MIN_FEWER_SHARE);
         let depth = self.bounds.clamp((factor * level.depth as f64).floor());
         // The next trial begins with a window at this depth, which must be the last one.
         if depth < level.depth && now.depth == level.depth {
@@ -350,7 +352,7 @@ impl Controller {
         };
         let brought = trial.level().unwrap_or(now);
         let (_, proportion) = gain(&level, &brought);
-        self.wait = WAIT;
+        self.wait = FIRST_WAIT_WINDOWS;
         if got - 1.0 >= 0.5 * (proportion - 1.0) {
             self.grow_or_stay(brought);
         } else {
@@ -365,7 +367,7 @@ impl Controller {
     fn step_back(&mut self, level: Window) {
         let was_last = self.fewer_next;
         if was_last {
-            self.wait = (2 * self.wait).min(LONGEST_WAIT);
+            self.wait = (2 * self.wait).min(MAX_WAIT_WINDOWS);
         }
         self.stay(level.depth, Some(level));
         if !was_last {

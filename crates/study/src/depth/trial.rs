@@ -9,19 +9,19 @@
 use super::Window;
 
 /// Distance of the mean from the bar, in standard errors, for an early decision.
-const CLEAR: f64 = 1.5;
+const EARLY_DECISION_ERRORS: f64 = 1.5;
 /// Number of pairs after which the mean alone decides.
-const MOST_PAIRS: usize = 6;
+const MAX_PAIRS: usize = 6;
 /// Scatter of neighbours that is assumed at first; it counts as one pair of them.
-const FIRST_SPREAD: f64 = 0.015;
+const INITIAL_SCATTER: f64 = 0.015;
 /// Number of pairs of neighbours after which the scatter is known, and one pair may decide.
-const KNOWN: u32 = 2;
+const MIN_PAIRS_OF_NEIGHBOURS: u32 = 2;
 /// Weight of a new pair of neighbours against those before it.
-const NEWEST: f64 = 0.25;
+const NEW_PAIR_WEIGHT: f64 = 0.25;
 /// Maximum difference of two neighbours that counts, as a logarithm: one stall is no measure of the noise.
-const WILDEST: f64 = 0.3;
+const MAX_NEIGHBOUR_DIFFERENCE: f64 = 0.3;
 /// Number of pairs of the trial itself that the known scatter counts as.
-const KNOWN_AS: f64 = 4.0;
+const SCATTER_WEIGHT_PAIRS: f64 = 4.0;
 
 /// Amount by which two windows of one depth, one after the other, differ: the standard deviation of the
 /// logarithm of their ratio.
@@ -34,16 +34,17 @@ pub(super) struct Spread {
 impl Spread {
     pub(super) fn new() -> Spread {
         Spread {
-            square: FIRST_SPREAD * FIRST_SPREAD,
+            square: INITIAL_SCATTER * INITIAL_SCATTER,
             seen: 0,
         }
     }
 
     /// Two neighbours of one depth.
     pub(super) fn add(&mut self, before: &Window, after: &Window) {
-        let off = log_ratio(before, after).clamp(-WILDEST, WILDEST);
+        let off =
+            log_ratio(before, after).clamp(-MAX_NEIGHBOUR_DIFFERENCE, MAX_NEIGHBOUR_DIFFERENCE);
         self.seen = self.seen.saturating_add(1);
-        let share = (1.0 / f64::from(self.seen.saturating_add(1))).max(NEWEST);
+        let share = (1.0 / f64::from(self.seen.saturating_add(1))).max(NEW_PAIR_WEIGHT);
         self.square += share * (off * off - self.square);
     }
 
@@ -144,11 +145,16 @@ impl Trial {
         let count = self.ratios.len() as f64;
         let mean = self.ratios.iter().sum::<f64>() / count;
         let squares: f64 = self.ratios.iter().map(|one| (one - mean).powi(2)).sum();
-        let square = (KNOWN_AS * spread.square + squares) / (KNOWN_AS + count - 1.0);
-        let least = if spread.seen < KNOWN { 2 } else { 1 };
+        let square =
+            (SCATTER_WEIGHT_PAIRS * spread.square + squares) / (SCATTER_WEIGHT_PAIRS + count - 1.0);
+        let least = if spread.seen < MIN_PAIRS_OF_NEIGHBOURS {
+            2
+        } else {
+            1
+        };
         let clear = self.ratios.len() >= least
-            && (mean - self.bar).abs() >= CLEAR * (square / count).sqrt();
-        if !clear && self.ratios.len() < MOST_PAIRS {
+            && (mean - self.bar).abs() >= EARLY_DECISION_ERRORS * (square / count).sqrt();
+        if !clear && self.ratios.len() < MAX_PAIRS {
             None
         } else if mean > self.bar {
             Some(Judgement::Passes(mean.exp()))

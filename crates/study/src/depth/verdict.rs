@@ -5,9 +5,9 @@ use crate::cold::forecast::MERGE_BYTES;
 
 /// Share of a limit from which a throughput is at the limit. Limits are kept to within a hundredth or two; the rest
 /// is room for trials at other depths.
-const AT: f64 = 0.94;
+const AT_LIMIT_SHARE: f64 = 0.94;
 /// Share of the sum of what the devices brought alone, below which they are held back together.
-const TOGETHER: f64 = 0.9;
+const HELD_TOGETHER_SHARE: f64 = 0.9;
 
 /// The limits a volume is known to have. `None` where one is not known or does not exist.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -74,7 +74,7 @@ pub fn of_one(controller: &Controller, caps: &KnownCaps) -> Option<Verdict> {
         .filter_map(|(cap, share)| share.map(|share| (*cap, share)));
     let fullest = known.max_by(|a, b| a.1.total_cmp(&b.1));
     let (binds, share_of_limit) = match fullest {
-        Some((cap, share)) if share >= AT => (cap, Some(share)),
+        Some((cap, share)) if share >= AT_LIMIT_SHARE => (cap, Some(share)),
         _ if controller.out_of_depth() => (BindingLimit::Latency, None),
         _ => (BindingLimit::Unknown, None),
     };
@@ -110,7 +110,7 @@ pub fn shared(devices: &[(Verdict, f64)]) -> Option<Verdict> {
     let unexplained = devices
         .iter()
         .any(|(now, _)| now.binds == BindingLimit::Unknown);
-    if !unexplained || share >= TOGETHER {
+    if !unexplained || share >= HELD_TOGETHER_SHARE {
         return None;
     }
     Some(Verdict {

@@ -4,11 +4,11 @@
 const IN_FLIGHT: f64 = 0.7;
 /// Multiple of the mean latency for which measuring waits after a change of the depth, until earlier requests are
 /// gone.
-const SETTLE: f64 = 1.5;
+const SETTLE_LATENCIES: f64 = 1.5;
 /// Minimum length of a window in mean latencies, so that whole rounds of requests are counted.
-const ROUNDS: f64 = 3.0;
+const MIN_LATENCIES: f64 = 3.0;
 /// Weight of a new window against those before it.
-const NEWEST: f64 = 0.3;
+const NEW_WINDOW_WEIGHT: f64 = 0.3;
 
 /// Result of an interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -51,7 +51,7 @@ pub struct Window {
 impl Window {
     /// Mean of this and a newer window of the same depth.
     pub(super) fn averaged(&self, newer: &Window) -> Window {
-        self.mixed(newer, NEWEST)
+        self.mixed(newer, NEW_WINDOW_WEIGHT)
     }
 
     /// The same, with this share of the newer one.
@@ -94,7 +94,7 @@ impl GatheredIntervals {
 
     fn of(latency_s: f64, least_s: f64, least_requests: f64) -> GatheredIntervals {
         GatheredIntervals {
-            unsettled_s: SETTLE * latency_s,
+            unsettled_s: SETTLE_LATENCIES * latency_s,
             least_s,
             least_requests,
             seconds: 0.0,
@@ -127,7 +127,7 @@ impl GatheredIntervals {
             latency_s: self.in_flight / self.requests,
         };
         let sensible = [window.bytes_per_s, window.requests_per_s, window.latency_s];
-        let long_enough = self.seconds >= self.least_s.max(ROUNDS * window.latency_s)
+        let long_enough = self.seconds >= self.least_s.max(MIN_LATENCIES * window.latency_s)
             && self.requests >= self.least_requests;
         if !long_enough || !sensible.iter().all(|x| *x > 0.0 && x.is_finite()) {
             return None;

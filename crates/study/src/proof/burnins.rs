@@ -2,20 +2,20 @@
 
 use super::error;
 use crate::burnin::Rule;
-use crate::burnin::rehearse::{Population, RehearsedRace, Rng, rehearse};
+use crate::burnin::simulate::{Population, Rng, SimulatedRace, simulate};
 
 /// Share of races that are right, and their cost as a share of measuring all hosts for as long as the slowest
 /// decision took.
 fn races(population: &Population, hosts: usize, trials: usize) -> (f64, f64) {
     let mut rng = Rng::new(21);
-    let races: Vec<RehearsedRace> = (0..trials)
+    let races: Vec<SimulatedRace> = (0..trials)
         .map(|_| {
             let drawn = population.draw(hosts, &mut rng);
-            rehearse(&population.conditions, &drawn, Rule::keeping(3), &mut rng)
+            simulate(&population.conditions, &drawn, Rule::keeping(3), &mut rng)
         })
         .collect();
     let mean =
-        |of: &dyn Fn(&RehearsedRace) -> f64| races.iter().map(of).sum::<f64>() / trials as f64;
+        |of: &dyn Fn(&SimulatedRace) -> f64| races.iter().map(of).sum::<f64>() / trials as f64;
     let right = mean(&|race| f64::from(u8::from(race.right)));
     (right, mean(&|race| race.share(hosts)))
 }

@@ -5,9 +5,9 @@ use crate::plateau::{self, Throughput};
 use crate::simulate::{Disk, Rng};
 
 /// Length of a watch's window, in slices of a second.
-const SLICES: usize = plateau::LEAST_SLICES_OFTEN;
+const SLICES: usize = plateau::MIN_SLICES_REPEATED;
 /// Maximum probability that a test of a window finds a plateau by chance.
-const MOST: f64 = 1e-5;
+const MAX_FALSE_POSITIVE_RATE: f64 = 1e-5;
 
 /// The share of phases of `slices` on `disk` that show a plateau, with 20 in flight and requests of
 /// one size.
@@ -180,7 +180,7 @@ fn print_series(trials: usize) {
                 is_seen(&ops, &bytes)
             });
             println!("independent slices, {name}, {sizes}: {:.5}", 100.0 * seen);
-            let most = MOST * if sizes == "one size" { 1.0 } else { 2.0 };
+            let most = MAX_FALSE_POSITIVE_RATE * if sizes == "one size" { 1.0 } else { 2.0 };
             assert!(seen <= most + error(most, trials), "{name}: {seen}");
         }
     }
@@ -222,7 +222,7 @@ fn table_of_window_tests() {
     }
     println!("of disks that are told apart: {wrong} of {all}");
     // Tests of nearly the same seconds answer alike, so that errors come in clusters.
-    assert!(wrong as f64 <= 10.0 * MOST * all as f64);
+    assert!(wrong as f64 <= 10.0 * MAX_FALSE_POSITIVE_RATE * all as f64);
 }
 
 #[test]

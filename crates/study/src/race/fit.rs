@@ -10,7 +10,7 @@ use crate::median::median;
 /// Distance beyond the usual at which an entrant's scatter is an exception, in normal deviations. So far that
 /// no noise is taken for one that is merely three times as large on some layouts as on others: leaving out
 /// the worst cell of a noisy layout would flatter it. Chosen by simulation.
-const NO_CHANCE: f64 = 6.0;
+const EXCEPTION_DEVIATIONS: f64 = 6.0;
 
 /// Weight of the common noise in that of one entrant, in degrees of freedom.
 const PRIOR: f64 = 4.0;
@@ -149,7 +149,7 @@ impl Fit {
             Some(track) if track.wild => {
                 (track.variance.max(noise.variance), (self.blocks - 1) as f64)
             }
-            Some(track) => (self.moderated(track, noise), noise.degrees),
+            Some(track) => (self.moderated_variance(track, noise), noise.degrees),
             None => (noise.variance, noise.degrees),
         };
         let (a, b) = (own(a), own(b));
@@ -158,7 +158,7 @@ impl Fit {
 
     /// The variance of an entrant, where its own scatter says that it is above the common one. The
     /// common one counts as [`PRIOR`] degrees of freedom, as in moderated t tests (Smyth 2004).
-    fn moderated(&self, track: &Track, noise: Noise) -> f64 {
+    fn moderated_variance(&self, track: &Track, noise: Noise) -> f64 {
         let own = (self.blocks - 1) as f64 - f64::from(u8::from(track.stalled.is_some()));
         let mixed = (PRIOR * noise.variance + own * track.variance) / (PRIOR + own);
         mixed.max(noise.variance)
@@ -233,7 +233,7 @@ impl Scatter {
 
     /// True if a row scatters more than chance makes of the usual.
     fn is_exceeded(&self, row: &[f64]) -> bool {
-        self.of(row) > self.usual * chi_square_share(NO_CHANCE, row.len())
+        self.of(row) > self.usual * chi_square_share(EXCEPTION_DEVIATIONS, row.len())
     }
 
     /// An entrant that scatters as others do.

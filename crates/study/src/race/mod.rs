@@ -53,9 +53,9 @@ pub use measurement::Measurement;
 /// Probability, in all comparisons of a race together, that an entrant is dropped that would have come out
 /// ahead. The sum of the chances of all comparisons is far above that of any of them, so that simulated races
 /// that nothing stalls drop the best in 1 to 3 of 100.
-const RISK: f64 = 0.1;
+const ERROR_PROBABILITY: f64 = 0.1;
 /// Degrees of freedom of a noise that is supposed to be known: as good as normal.
-const SUPPOSED: f64 = 1e6;
+const KNOWN_NOISE_DEGREES: f64 = 1e6;
 
 /// Rule of the race.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -242,7 +242,9 @@ impl Replay {
         // Every one could be compared with the leader after each block but the last.
         let comparisons = (left.len() - 1) as f64 * (self.rule.blocks as f64 - 1.0);
         for other in left {
-            if let Some(ratio) = self.is_behind(fit, other, reference, RISK / comparisons) {
+            if let Some(ratio) =
+                self.is_behind(fit, other, reference, ERROR_PROBABILITY / comparisons)
+            {
                 self.statuses[other] = EntrantStatus::Dropped {
                     blocks: self.blocks,
                     ratio,
@@ -295,7 +297,12 @@ impl Replay {
         let mean = both.iter().map(|pair| pair.0).sum::<f64>() / count;
         let own = both.iter().map(|pair| pair.1).sum::<f64>() / count;
         let (variance, degrees) = self.noise.map_or_else(
-            || (2.0 * self.rule.build_noise.powi(2) + own, SUPPOSED),
+            || {
+                (
+                    2.0 * self.rule.build_noise.powi(2) + own,
+                    KNOWN_NOISE_DEGREES,
+                )
+            },
             |noise| fit.variance_of_difference(a, b, noise),
         );
         mean.is_finite().then_some(Difference {

@@ -4,17 +4,17 @@
 //! which a database issued its requests were set by that limit: it would have asked sooner. Issue times alone do not
 //! show it. A limit cannot be passed for long either, so that a level above which the load went elsewhere is none.
 
-use crate::plateau::{self, LEAST_SLICES, Plateau, Throughput};
+use crate::plateau::{self, MIN_SLICES, Plateau, Throughput};
 
 /// Multiple of the base latency from which the requests of a slice queue.
 const QUEUES: f64 = 1.5;
 /// Share above the level beyond which rates outside of the stretch speak against a limit.
-const ABOVE: f64 = 0.15;
+const MAX_EXCESS: f64 = 0.15;
 /// Slices that may lie above it: saved-up credit is spent in a burst.
-const MOST_ABOVE: f64 = 0.1;
+const MAX_SHARE_ABOVE: f64 = 0.1;
 
 /// Requests in flight in every slice below which the disk may have rested between them.
-const ALWAYS_QUEUED: f64 = 4.0;
+const MIN_IN_FLIGHT: f64 = 4.0;
 
 /// Recorded load in one slice of time.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -70,7 +70,7 @@ fn throughout(load: &[Load], slice_s: f64) -> Option<HeldLimit> {
     let end = load.iter().rposition(|slice| slice.ios > 0.0)? + 1;
     let busy = load.get(begin..end)?;
     let inner = busy.get(1..busy.len().checked_sub(1)?)?;
-    let always = inner.iter().all(|slice| slice.in_flight >= ALWAYS_QUEUED);
+    let always = inner.iter().all(|slice| slice.in_flight >= MIN_IN_FLIGHT);
     let plateau = level_of(busy, slice_s, None).filter(|_| always)?;
     Some(HeldLimit {
         plateau,
@@ -81,7 +81,7 @@ fn throughout(load: &[Load], slice_s: f64) -> Option<HeldLimit> {
 /// The flat level of a stretch in which requests queue throughout, if it has one. Its first and last slice are partly
 /// of what is around it.
 fn level_of(stretch: &[Load], slice_s: f64, base_latency_s: Option<f64>) -> Option<Plateau> {
-    if stretch.len() < LEAST_SLICES + 2 {
+    if stretch.len() < MIN_SLICES + 2 {
         return None;
     }
     let inner = &stretch[1..stretch.len() - 1];
@@ -109,7 +109,8 @@ fn is_passed(
     let outside = load[..stretch.start].iter().chain(&load[stretch.end..]);
     let above = outside.filter(|slice| {
         let (ios, bytes) = (slice.ios / slice_s, slice.bytes / slice_s);
-        ios > plateau.ops_per_s * (1.0 + ABOVE) && bytes > plateau.bytes_per_s * (1.0 + ABOVE)
+        ios > plateau.ops_per_s * (1.0 + MAX_EXCESS)
+            && bytes > plateau.bytes_per_s * (1.0 + MAX_EXCESS)
     });
-    above.count() as f64 > MOST_ABOVE * stretch.len() as f64
+    above.count() as f64 > MAX_SHARE_ABOVE * stretch.len() as f64
 }

@@ -12,9 +12,9 @@ const STUDENT: [f64; 26] = [
     2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045,
 ];
 /// Parts with requests below which there is no interval.
-const LEAST_PARTS: usize = 5;
+const MIN_PARTS: usize = 5;
 /// Requests that must lie above a percentile for an interval of it.
-const LEAST_ABOVE: f64 = 5.0;
+const MIN_REQUESTS_ABOVE: f64 = 5.0;
 
 /// A percentile and the bounds of its 95 % interval, in the unit of the histogram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +40,7 @@ fn bounds(parts: &[Histogram], all: &Histogram, quantile: f64, value: u64) -> Op
         .filter(|part| !part.is_empty())
         .map(|part| (part.count() as f64, part.count_at_most(value) as f64))
         .collect();
-    if clusters.len() < LEAST_PARTS || total * (1.0 - quantile) < LEAST_ABOVE {
+    if clusters.len() < MIN_PARTS || total * (1.0 - quantile) < MIN_REQUESTS_ABOVE {
         return None;
     }
     let share = clusters.iter().map(|(_, below)| below).sum::<f64>() / total;
@@ -51,7 +51,7 @@ fn bounds(parts: &[Histogram], all: &Histogram, quantile: f64, value: u64) -> Op
         .sum();
     let clustered = count / (count - 1.0) * squares / total.powi(2);
     let independent = quantile * (1.0 - quantile) / total;
-    let student = STUDENT[(clusters.len() - LEAST_PARTS).min(STUDENT.len() - 1)];
+    let student = STUDENT[(clusters.len() - MIN_PARTS).min(STUDENT.len() - 1)];
     let half = student * clustered.max(independent).sqrt();
     // Of the part above a percentile no less than one request is known.
     let highest = (quantile + half).min(1.0);

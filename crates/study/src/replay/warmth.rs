@@ -8,13 +8,13 @@
 use record::Histogram;
 
 /// Minimum number of reads, recorded and replayed each, for a conclusion.
-const LEAST_READS: u64 = 200;
+const MIN_READS: u64 = 200;
 /// Minimum ratio of the slow kind's median latency to the fast kind's.
-const APART: f64 = 4.0;
+const MIN_MEDIAN_RATIO: f64 = 4.0;
 /// Minimum share of reads that each kind has.
-const LEAST_SHARE: f64 = 0.03;
+const MIN_KIND_SHARE: f64 = 0.03;
 /// Maximum number of reads in the middle third between the medians (of logarithms), as a share of the smaller kind's.
-const BETWEEN: f64 = 0.25;
+const MAX_BETWEEN_SHARE: f64 = 0.25;
 /// Minimum by which the fast kind's share of the replay exceeds that of the recording, to which three standard errors
 /// of the difference are added.
 const WARMER: f64 = 0.1;
@@ -41,7 +41,7 @@ pub struct Warmer {
 
 /// The replay's reads, if a cache answered more of them than of the recorded ones.
 pub fn warmer(recorded: &Histogram, replayed: &Histogram) -> Option<Warmer> {
-    if recorded.count() < LEAST_READS {
+    if recorded.count() < MIN_READS {
         return None;
     }
     let now = kinds(replayed)?;
@@ -61,7 +61,7 @@ pub fn warmer(recorded: &Histogram, replayed: &Histogram) -> Option<Warmer> {
 
 /// The two kinds of reads, where there are two.
 pub fn kinds(latency: &Histogram) -> Option<ReadKinds> {
-    if latency.count() < LEAST_READS {
+    if latency.count() < MIN_READS {
         return None;
     }
     let buckets: Vec<(f64, u64, f64)> = latency
@@ -77,7 +77,9 @@ pub fn kinds(latency: &Histogram) -> Option<ReadKinds> {
     let all = fast_count + slow_count;
     let (fast_median, slow_median) = (median(fast)?, median(slow)?);
     let smaller = fast_count.min(slow_count);
-    if smaller < LEAST_SHARE * all || (slow_median as f64) < APART * fast_median as f64 {
+    if smaller < MIN_KIND_SHARE * all
+        || (slow_median as f64) < MIN_MEDIAN_RATIO * fast_median as f64
+    {
         return None;
     }
     // A third of the way on either side of the middle, in logarithms.
@@ -87,7 +89,7 @@ pub fn kinds(latency: &Histogram) -> Option<ReadKinds> {
         .iter()
         .filter(|(ln, ..)| (from + third..to - third).contains(ln));
     let between: f64 = between.map(|(.., count)| count).sum();
-    (between <= BETWEEN * smaller).then_some(ReadKinds {
+    (between <= MAX_BETWEEN_SHARE * smaller).then_some(ReadKinds {
         fast_share: fast_count / all,
         fast: fast_median,
         slow: slow_median,

@@ -1,15 +1,15 @@
 //! Causes by the evidence, and a conclusion from the causes.
 
 use super::disks::DiskEvidence;
+use super::earlier_days::unusual_shift;
 use super::inputs::{Moment, Observations, ResponseFigure, Windows, part};
 use super::load::LoadEvidence;
-use super::usual::unusual_shift;
-use super::{LEAST_CHANGE, LEVEL};
-use crate::shift::{LEAST_SLOTS, Shift, shift};
+use super::{LEVEL, MIN_CHANGE_RATIO};
+use crate::shift::{MIN_SLOTS, Shift, shift};
 
 /// Minimum superiority (or its complement) of another series that may name a cause: most values exceed most values
 /// before.
-const LEAST_SUPERIORITY: f64 = 0.85;
+const MIN_SUPERIORITY: f64 = 0.85;
 /// Multiple of the increase of the disk's latency beyond which a response time rose for another reason too: not every
 /// I/O of a request waits for the one before.
 const EXCESS: f64 = 1.5;
@@ -104,7 +104,7 @@ pub fn judge(observed: &Observations, moment: Moment, windows: &Windows) -> Caus
         .collect();
     correct_for_many(&mut changes);
     changes.sort_by(|(_, a), (_, b)| {
-        let order = |s: &Shift| (!s.shows(LEVEL, LEAST_CHANGE), -s.size().abs());
+        let order = |s: &Shift| (!s.shows(LEVEL, MIN_CHANGE_RATIO), -s.size().abs());
         order(a)
             .partial_cmp(&order(b))
             .unwrap_or(std::cmp::Ordering::Equal)
@@ -137,14 +137,14 @@ pub fn judge(observed: &Observations, moment: Moment, windows: &Windows) -> Caus
     };
     let values = metrics.iter().find(|(other, _)| *other == metric);
     verdict.load = values.and_then(|(_, values)| LoadEvidence::new(observed, values, windows));
-    if !change.shows(LEVEL, LEAST_CHANGE) {
+    if !change.shows(LEVEL, MIN_CHANGE_RATIO) {
         if let Some(certainty) = nothing_changed(&verdict.changes) {
             verdict.conclusion = Conclusion::NothingChanged;
             verdict.certainty = certainty;
         }
         return verdict;
     }
-    Reasoning {
+    CauseAnalysis {
         observed,
         windows,
         marked: moment.marked,
@@ -183,27 +183,27 @@ fn nothing_changed(changes: &[(ResponseFigure, Shift)]) -> Option<Certainty> {
     let mut farthest: Option<f64> = None;
     for (_, shift) in percentiles {
         let (low, high) = (shift.ratio.low, shift.ratio.high);
-        if low >= LEAST_CHANGE || high <= 1.0 / LEAST_CHANGE {
+        if low >= MIN_CHANGE_RATIO || high <= 1.0 / MIN_CHANGE_RATIO {
             return None;
         }
         farthest = Some(farthest.unwrap_or(1.0).max(high).max(1.0 / low));
     }
     match farthest? {
-        within if within <= LEAST_CHANGE => Some(Certainty::High),
+        within if within <= MIN_CHANGE_RATIO => Some(Certainty::High),
         within if within <= EXCLUDED => Some(Certainty::Medium),
         _ => None,
     }
 }
 
 /// Reasons about a change of response times in one direction: 1 slower, -1 faster.
-struct Reasoning<'a> {
+struct CauseAnalysis<'a> {
     observed: &'a Observations,
     windows: &'a Windows,
     marked: bool,
     direction: f64,
 }
 
-impl Reasoning<'_> {
+impl CauseAnalysis<'_> {
     fn conclude(&self, mut verdict: CauseVerdict) -> CauseVerdict {
         let load = verdict.load.as_ref();
         let by_load = load.is_some_and(|load| load.explains(self.direction));
@@ -236,8 +236,8 @@ impl Reasoning<'_> {
     fn other_cause(&self, verdict: &CauseVerdict) -> Option<Cause> {
         let telling = |(_, shift): &&(String, Shift)| {
             shift.p <= LEVEL
-                && (shift.superiority - 0.5).abs() >= LEAST_SUPERIORITY - 0.5
-                && shift.size().abs() >= LEAST_CHANGE.ln()
+                && (shift.superiority - 0.5).abs() >= MIN_SUPERIORITY - 0.5
+                && shift.size().abs() >= MIN_CHANGE_RATIO.ln()
         };
         let series = verdict.series.iter().filter(telling);
         let largest = series.max_by(|(_, a), (_, b)| a.size().abs().total_cmp(&b.size().abs()));
@@ -253,7 +253,7 @@ impl Reasoning<'_> {
         let mean = |window| {
             let values = part(&self.observed.service.mean_ms, window).iter();
             let finite: Vec<f64> = values.copied().filter(|x| x.is_finite()).collect();
-            (finite.len() >= LEAST_SLOTS).then(|| crate::noise::mean(&finite))
+            (finite.len() >= MIN_SLOTS).then(|| crate::noise::mean(&finite))
         };
         let (Some(before), Some(after)) = (mean(&self.windows.before), mean(&self.windows.after))
         else {
@@ -264,7 +264,7 @@ impl Reasoning<'_> {
             let (before, after) = disk.per_request_ms;
             (after - before).max(0.0)
         });
-        let most = EXCESS * of_disks.sum::<f64>() + (LEAST_CHANGE - 1.0) * before;
+        let most = EXCESS * of_disks.sum::<f64>() + (MIN_CHANGE_RATIO - 1.0) * before;
         self.direction > 0.0 && !saturated && after - before > most
     }
 

@@ -3,11 +3,11 @@
 use crate::watch::{EventCode, FindingMeaning};
 
 use super::inputs::{DiskLayer, Observations, ObservedDisk, Windows, pairs, part};
-use super::{LEAST_CHANGE, LEVEL};
+use super::{LEVEL, MIN_CHANGE_RATIO};
 use crate::shift::{Shift, StepEffect, shift, shift_at_equal_load};
 
 /// Smallest change of a disk's latency that counts: I/O of a changed mix differs by some percent anyway.
-const LEAST_AWAIT: f64 = 1.2;
+const MIN_AWAIT_RATIO: f64 = 1.2;
 
 /// Evidence from one disk.
 #[derive(Clone, Debug, PartialEq)]
@@ -74,7 +74,7 @@ impl DiskEvidence {
 
     /// True if the disk itself changed so as to move response times in `direction`.
     pub(crate) fn changed(&self, direction: f64) -> bool {
-        let more_io = self.iops.shows(LEVEL, LEAST_CHANGE) && self.iops.size() > 0.0;
+        let more_io = self.iops.shows(LEVEL, MIN_CHANGE_RATIO) && self.iops.size() > 0.0;
         let own = |code: &EventCode| match code.finding_meaning() {
             FindingMeaning::Changed => true,
             FindingMeaning::AtALimit => !more_io,
@@ -87,18 +87,19 @@ impl DiskEvidence {
         if self.layer.lies_on_others {
             return false;
         }
-        let moved =
-            |effect: StepEffect| effect.p <= LEVEL && effect.size * direction >= LEAST_AWAIT.ln();
+        let moved = |effect: StepEffect| {
+            effect.p <= LEVEL && effect.size * direction >= MIN_AWAIT_RATIO.ln()
+        };
         let latency =
-            self.latency.shows(LEVEL, LEAST_AWAIT) && self.latency.size() * direction > 0.0;
-        let by_io = self.iops.shows(LEVEL, LEAST_CHANGE) && self.iops.size() * direction > 0.0;
+            self.latency.shows(LEVEL, MIN_AWAIT_RATIO) && self.latency.size() * direction > 0.0;
+        let by_io = self.iops.shows(LEVEL, MIN_CHANGE_RATIO) && self.iops.size() * direction > 0.0;
         latency && self.at_equal_iops.map_or(!by_io, moved)
     }
 
     /// True if a request makes clearly more I/O (or less, for a negative direction) than before.
     pub(crate) fn demand_moved(&self, direction: f64) -> bool {
         let moved =
-            |shift: &Shift| shift.shows(LEVEL, LEAST_AWAIT) && shift.size() * direction > 0.0;
+            |shift: &Shift| shift.shows(LEVEL, MIN_AWAIT_RATIO) && shift.size() * direction > 0.0;
         !self.layer.carries_others && self.per_request.as_ref().is_some_and(moved)
     }
 }

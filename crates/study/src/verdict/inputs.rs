@@ -141,9 +141,9 @@ pub struct Windows {
 }
 
 /// Number of slots after a moment that are left out: a service that starts again is slow at first.
-const SETTLE: usize = 1;
+const SETTLE_SLOTS: usize = 1;
 /// Earlier days that are examined.
-const MOST_DAYS: usize = 7;
+const MAX_DAYS: usize = 7;
 
 impl Windows {
     /// Windows of at most `width` slots around `slot` in a series of `count` slots, of which a day has `day`.
@@ -155,8 +155,10 @@ impl Windows {
         day: usize,
         bounds: Range<usize>,
     ) -> Self {
-        let settle = |to: usize| (slot + SETTLE).min(to);
-        let to = (slot + SETTLE + width).min(count).min(bounds.end.max(slot));
+        let settle = |to: usize| (slot + SETTLE_SLOTS).min(to);
+        let to = (slot + SETTLE_SLOTS + width)
+            .min(count)
+            .min(bounds.end.max(slot));
         let from = slot.saturating_sub(width).max(bounds.start.min(slot));
         let (before, after) = (from..slot, settle(to)..to);
         let earlier = |number: usize| {
@@ -166,7 +168,7 @@ impl Windows {
             };
             Some((shift(&before)?, shift(&after)?))
         };
-        let days = (1..=MOST_DAYS)
+        let days = (1..=MAX_DAYS)
             .filter(|_| day >= 2 * width)
             .map_while(earlier);
         Self {

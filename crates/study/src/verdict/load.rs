@@ -1,8 +1,8 @@
 //! Load as a cause: a response time that moved along its curve over the request rate.
 
+use super::earlier_days::unusual_shift;
 use super::inputs::{Observations, Windows, pairs};
-use super::usual::unusual_shift;
-use super::{LEAST_CHANGE, LEVEL};
+use super::{LEVEL, MIN_CHANGE_RATIO};
 use crate::shift::{Shift, StepEffect, shift_at_equal_load};
 
 /// Changes of the request rate, and of the response time at equal rate.
@@ -41,13 +41,14 @@ impl LoadEvidence {
 
     /// True if the rate moved in the direction that makes the response time move as it did.
     pub(crate) fn moved(&self, direction: f64) -> bool {
-        self.rate.shows(LEVEL, LEAST_CHANGE) && self.rate.size() * direction > 0.0
+        self.rate.shows(LEVEL, MIN_CHANGE_RATIO) && self.rate.size() * direction > 0.0
     }
 
     /// True if the rate moved so, and at equal rate no change is left to explain, or none can be seen.
     pub(crate) fn explains(&self, direction: f64) -> bool {
-        let left =
-            |effect: StepEffect| effect.p <= LEVEL && effect.size * direction >= LEAST_CHANGE.ln();
+        let left = |effect: StepEffect| {
+            effect.p <= LEVEL && effect.size * direction >= MIN_CHANGE_RATIO.ln()
+        };
         self.moved(direction) && !self.at_equal_rate.is_some_and(left)
     }
 }

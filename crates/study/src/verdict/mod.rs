@@ -12,6 +12,7 @@
 
 mod causes;
 mod disks;
+mod earlier_days;
 mod inputs;
 mod load;
 #[cfg(test)]
@@ -22,7 +23,6 @@ mod proof;
 mod scenario;
 #[cfg(test)]
 mod stacked;
-mod usual;
 
 pub use causes::{Cause, CauseVerdict, Certainty, Conclusion, judge};
 pub use disks::DiskEvidence;
@@ -35,4 +35,4 @@ pub use load::LoadEvidence;
 /// Largest p of a change that counts.
 pub(crate) const LEVEL: f64 = 0.01;
 /// Smallest change of a response time that counts, as a ratio.
-pub(crate) const LEAST_CHANGE: f64 = 1.1;
+pub(crate) const MIN_CHANGE_RATIO: f64 = 1.1;

@@ -118,9 +118,9 @@ pub(crate) const SCENARIOS: [Scenario; 11] = [
 
 /// Noise that keeps a share of its last value.
 #[derive(Default)]
-struct Wander(f64);
+struct AutoregressiveNoise(f64);
 
-impl Wander {
+impl AutoregressiveNoise {
     fn next(&mut self, memory: f64, rng: &mut Rng) -> f64 {
         self.0 = memory * self.0 + (1.0 - memory * memory).sqrt() * rng.normal();
         self.0
@@ -146,9 +146,9 @@ pub(crate) struct Minute {
 /// State of the simulated service: how its rate, times and disk wander.
 #[derive(Default)]
 pub(crate) struct Service {
-    of_rate: Wander,
-    of_time: Wander,
-    of_disk: Wander,
+    of_rate: AutoregressiveNoise,
+    of_time: AutoregressiveNoise,
+    of_disk: AutoregressiveNoise,
 }
 
 impl Service {

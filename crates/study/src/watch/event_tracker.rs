@@ -78,15 +78,16 @@ impl EventTracker {
         Some(change)
     }
 
-    /// Ends the events of a kind whose cause was not seen for longer than `linger`.
+    /// Ends the events of a kind whose cause was not seen for longer than `grace_period`.
     pub(super) fn close_unseen(
         &mut self,
         code: EventCode,
-        linger: Nanos,
+        grace_period: Nanos,
         now: SampleTime,
     ) -> Vec<EventChange> {
-        let is_over =
-            |entry: &Entry| entry.event.code == code && now.elapsed - entry.seen.elapsed > linger;
+        let is_over = |entry: &Entry| {
+            entry.event.code == code && now.elapsed - entry.seen.elapsed > grace_period
+        };
         self.close(is_over)
     }
 

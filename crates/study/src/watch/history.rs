@@ -8,11 +8,11 @@ use record::sample::{ArraySample, DeviceId, DeviceKind, DeviceSample, Flow, Samp
 /// Samples that are shorter are put together until they make a point of this length.
 const POINT: Nanos = Nanos(950_000_000);
 /// Maximum number of points kept of a device.
-const MOST: usize = 300;
+const MAX_POINTS: usize = 300;
 /// Maximum number of points kept of all devices together (some 20 MB), where there are thousands of devices.
-const MOST_IN_ALL: usize = 100_000;
+const MAX_TOTAL_POINTS: usize = 100_000;
 /// Minimum number of points kept of each device: what the rule that looks back furthest needs.
-const LEAST: usize = 100;
+const MIN_POINTS: usize = 100;
 /// Number of points for which room is made, and which are dropped, at once.
 const STEP: usize = 32;
 
@@ -179,7 +179,7 @@ impl DeviceHistory {
             .retain(|_, series| std::mem::take(&mut series.is_there));
         let together = at_work_together(sample);
         let kept = self.series.values().filter(|series| series.is_kept());
-        let most = (MOST_IN_ALL / kept.count().max(1)).clamp(LEAST, MOST);
+        let most = (MAX_TOTAL_POINTS / kept.count().max(1)).clamp(MIN_POINTS, MAX_POINTS);
         for (id, series) in &mut self.series {
             series.end_point(sample.at, most, together.contains(id));
         }

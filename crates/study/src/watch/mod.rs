@@ -6,7 +6,6 @@
 //!
 //! The crate's proofs measure the rules' error rates on simulated hosts.
 
-mod alone;
 mod event;
 mod event_tracker;
 mod format;
@@ -18,6 +17,7 @@ mod rule;
 mod rules;
 #[cfg(test)]
 pub(crate) mod simulated;
+mod single_report;
 #[cfg(test)]
 mod tests;
 
@@ -83,7 +83,10 @@ impl Watch {
                     changes.extend(self.tracker.enter(*code, sighting, sample.at));
                 }
             }
-            changes.extend(self.tracker.close_unseen(*code, rule.linger(), sample.at));
+            changes.extend(
+                self.tracker
+                    .close_unseen(*code, rule.grace_period(), sample.at),
+            );
         }
         changes
     }
@@ -93,7 +96,7 @@ impl Watch {
     pub fn see_alone(&mut self, sample: &Sample) -> Vec<EventChange> {
         let mut changes = Vec::new();
         let mut seen = Vec::new();
-        for (code, sighting) in alone::observe(sample, &self.names) {
+        for (code, sighting) in single_report::observe(sample, &self.names) {
             let key = (code, sighting.subject);
             if !self.alone.contains(&key) {
                 changes.extend(self.tracker.note(code, sighting, sample.at));

@@ -16,23 +16,23 @@ use record::sample::DeviceId;
 use super::history::{DeviceHistory, FlowKindPoint, Point, jitter, mean_known, mean_of, variation};
 use crate::noise::mean;
 use crate::plateau::{
-    LEAST_SLICES_OFTEN, Plateau, Throughput, assess_often, few, without_outliers,
+    MIN_SLICES_REPEATED, Plateau, Throughput, assess_often, few, without_outliers,
 };
 
 /// Time that is examined, in seconds, and least number of points.
 const WINDOW_S: f64 = 80.0;
-const LEAST_POINTS: usize = LEAST_SLICES_OFTEN;
+const MIN_POINTS: usize = MIN_SLICES_REPEATED;
 /// Variation, as a share of a rate and alongside jitter, above which the rate is not flat however it returns to its
 /// line.
-const FLAT: f64 = 0.03;
+const FLAT_VARIATION: f64 = 0.03;
 /// Share of the time with something in flight that nearly all points must have, and the share of points.
-const BUSY: f64 = 0.9;
-const NEARLY_ALL: f64 = 0.9;
+const BUSY_SHARE: f64 = 0.9;
+const BUSY_POINT_SHARE: f64 = 0.9;
 /// Multiple of the least wait that was seen that is queueing.
 const QUEUEING: f64 = 2.0;
 /// Wait in seconds from which requests queue, with so many in flight, where no shorter wait was ever seen.
-const LONG_S: f64 = 0.004;
-const SEVERAL: f64 = 4.0;
+const QUEUED_WAIT_S: f64 = 0.004;
+const QUEUED_IN_FLIGHT: f64 = 4.0;
 /// Number of points in a row for the least wait.
 const RUN: usize = 5;
 /// Minimum number of requests in these points.
@@ -51,7 +51,7 @@ pub(super) struct HeldRate {
 
 /// The points that a plateau of a disk would be seen in.
 pub(super) fn window(history: &DeviceHistory, id: DeviceId) -> Option<&[Point]> {
-    history.last(id, WINDOW_S, LEAST_POINTS)
+    history.last(id, WINDOW_S, MIN_POINTS)
 }
 
 /// The level at which a disk is held, if it is.
@@ -68,7 +68,7 @@ pub(super) fn held_in(points: &[Point], base: impl FnOnce() -> Option<f64>) -> O
     let working: Vec<Point> = pairs
         .filter_map(|(point, works)| works.then_some(*point))
         .collect();
-    if (working.len() as f64) < NEARLY_ALL * points.len() as f64 {
+    if (working.len() as f64) < BUSY_POINT_SHARE * points.len() as f64 {
         return None;
     }
     let seconds = working.iter().map(|point| point.seconds).sum::<f64>() / working.len() as f64;
@@ -76,12 +76,12 @@ pub(super) fn held_in(points: &[Point], base: impl FnOnce() -> Option<f64>) -> O
     let in_flight = mean_known(&working, |point| point.in_flight)?;
     let ops = counts(points, &at_work, |point| point.all.ops * seconds);
     let bytes = counts(points, &at_work, |point| point.all.bytes * seconds);
-    let flat = FLAT + jitter(in_flight, mean(&ops));
+    let flat = FLAT_VARIATION + jitter(in_flight, mean(&ops));
     let size = mean(&bytes) / mean(&ops);
     if !is_steady(&ops, 1.0, flat) && !is_steady(&bytes, size, flat) {
         return None;
     }
-    let is_long = wait >= LONG_S && in_flight >= SEVERAL;
+    let is_long = wait >= QUEUED_WAIT_S && in_flight >= QUEUED_IN_FLIGHT;
     if !is_long && base().is_none_or(|base| wait < QUEUEING * base) {
         return None;
     }
@@ -106,7 +106,7 @@ pub(super) fn held_in(points: &[Point], base: impl FnOnce() -> Option<f64>) -> O
 pub(super) fn at_work(points: &[Point]) -> Vec<bool> {
     let works = |point: &Point| {
         let flies = point.in_flight.is_some_and(|count| count >= 0.9);
-        flies && point.busy.is_none_or(|busy| busy >= BUSY)
+        flies && point.busy.is_none_or(|busy| busy >= BUSY_SHARE)
     };
     let before = iter::once(true).chain(points.iter().map(works));
     let both = points.iter().zip(before);

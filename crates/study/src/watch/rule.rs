@@ -137,7 +137,7 @@ fn height(device: &DeviceSample) -> u8 {
 /// A kind of event and the rule by which it is seen.
 pub(super) trait Rule {
     /// Time for which its cause may be out of sight before the event ends.
-    fn linger(&self) -> Nanos {
+    fn grace_period(&self) -> Nanos {
         Nanos::from_secs(10)
     }
 

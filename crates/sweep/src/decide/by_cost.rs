@@ -9,7 +9,7 @@ use crate::record::Value;
 use ui::format::number;
 
 /// Number of blocks in which a layout must meet the requirements to count as meeting them.
-const ENOUGH_BLOCKS: usize = 2;
+const MIN_BLOCKS_MET: usize = 2;
 
 /// Ranks the eligible layouts: the cheapest that meets the requirements is the best, and among equal costs the
 /// fastest.
@@ -21,7 +21,7 @@ pub(super) fn rank(candidates: &Candidates) -> Ranking {
         .collect();
     let proven = |layout: usize| {
         let measured = measurements.measured(layout);
-        let enough = measured >= ENOUGH_BLOCKS || (candidates.last && measured > 0);
+        let enough = measured >= MIN_BLOCKS_MET || (candidates.last && measured > 0);
         enough && (candidates.checks.check(layout) == RequirementResult::Met || candidates.last)
     };
     let cheapest = |of: &dyn Fn(usize) -> bool| {

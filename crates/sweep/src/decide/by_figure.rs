@@ -43,7 +43,7 @@ pub(super) fn rank(candidates: &Candidates) -> Ranking {
         &rule,
     );
     let leader = contest.leader;
-    let of_layout = |layout| Placing {
+    let of_layout = |layout| LayoutPlacement {
         candidates,
         figure: &figure,
         contest: &contest,
@@ -122,7 +122,7 @@ fn share(ratio: RatioInterval) -> Value {
 }
 
 /// A layout to be placed in the race.
-struct Placing<'a> {
+struct LayoutPlacement<'a> {
     candidates: &'a Candidates<'a>,
     figure: &'a Figure,
     contest: &'a SweepRace,
@@ -130,7 +130,7 @@ struct Placing<'a> {
     layout: usize,
 }
 
-impl Placing<'_> {
+impl LayoutPlacement<'_> {
     /// The outcome as if nothing more were measured, and the reason.
     fn place(&self) -> (LayoutOutcome, String) {
         let objective = &self.candidates.measurements.record.settings.objective;

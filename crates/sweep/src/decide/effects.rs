@@ -93,7 +93,10 @@ fn pairs(
     let (from, to) = (having(from), having(to));
     let mut pairs = Vec::new();
     for (a, one) in &from {
-        for (b, _) in to.iter().filter(|(_, other)| alike_but(one, other, factor)) {
+        for (b, _) in to
+            .iter()
+            .filter(|(_, other)| differ_only_in(one, other, factor))
+        {
             let (of_a, of_b) = (
                 measurements.blocks(*a, figure),
                 measurements.blocks(*b, figure),
@@ -112,7 +115,7 @@ fn pairs(
 }
 
 /// True if two layouts have all but one factor in common.
-fn alike_but(a: &Layout, b: &Layout, factor: Factor) -> bool {
+fn differ_only_in(a: &Layout, b: &Layout, factor: Factor) -> bool {
     let others = Factor::ALL.into_iter().filter(|other| *other != factor);
     others
         .into_iter()

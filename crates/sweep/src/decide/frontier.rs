@@ -5,7 +5,7 @@ use super::summary::Summaries;
 
 /// The merits of a layout that are compared.
 #[derive(Clone, Copy)]
-struct Merits {
+struct ComparedFigures {
     layout: usize,
     cost: f64,
     /// Speed, of which higher is better.
@@ -20,7 +20,7 @@ pub(super) fn of(candidates: &Candidates, summaries: &Summaries) -> Vec<usize> {
     let figure = candidates.measurements.speed();
     let merits = candidates.contenders().filter_map(|layout| {
         let value = summaries.figure(layout, &figure)?.mean;
-        Some(Merits {
+        Some(ComparedFigures {
             layout,
             cost: candidates.costs[layout]?,
             speed: if figure.metric.is_latency() {
@@ -31,8 +31,8 @@ pub(super) fn of(candidates: &Candidates, summaries: &Summaries) -> Vec<usize> {
             survives: candidates.measurements.record.layouts[layout].survives(),
         })
     });
-    let merits: Vec<Merits> = merits.collect();
-    let mut frontier: Vec<Merits> = merits
+    let merits: Vec<ComparedFigures> = merits.collect();
+    let mut frontier: Vec<ComparedFigures> = merits
         .iter()
         .filter(|one| !merits.iter().any(|other| beats(other, one)))
         .copied()
@@ -42,7 +42,7 @@ pub(super) fn of(candidates: &Candidates, summaries: &Summaries) -> Vec<usize> {
 }
 
 /// True if `a` is at least as good as `b` in all merits and better in one.
-fn beats(a: &Merits, b: &Merits) -> bool {
+fn beats(a: &ComparedFigures, b: &ComparedFigures) -> bool {
     let no_worse = a.cost <= b.cost && a.speed >= b.speed && a.survives >= b.survives;
     let better = a.cost < b.cost || a.speed > b.speed || a.survives > b.survives;
     no_worse && better

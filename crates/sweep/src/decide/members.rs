@@ -15,11 +15,11 @@ use super::measurements::Measurements;
 use super::scaling::{MeasuredCurve, in_flight, per_request, rate};
 
 /// Share of the expected rate below which a rate is clearly lower: probes of a few seconds vary by some percent.
-const CLEARLY_BELOW: f64 = 0.9;
+const LOWER_RATE_SHARE: f64 = 0.9;
 
 /// Requests in flight for each member below which these may be the limit: a cloud volume has a latency of about a
 /// millisecond, and with one request in flight reaches a thousand a second, whatever its provisioned rate.
-const FEW_IN_FLIGHT: f64 = 4.0;
+const LOW_IN_FLIGHT_PER_MEMBER: f64 = 4.0;
 
 /// Number of members at which the rate stops growing, and the limit.
 pub(super) fn scaling(measurements: &Measurements, curves: &[MeasuredCurve]) -> String {
@@ -66,7 +66,7 @@ fn few_in_flight(measurements: &Measurements, curve: &MeasuredCurve) -> Option<S
     let layout = curve.layouts.last()?;
     let members = measurements.record.layouts.get(*layout)?.members;
     let (all, each) = in_flight(measurements, *layout)?;
-    (members > 1 && each < FEW_IN_FLIGHT).then(|| {
+    (members > 1 && each < LOW_IN_FLIGHT_PER_MEMBER).then(|| {
         format!(
             "{all} in flight are {} for each of {members} members; try with more (--depth)",
             number(each)
@@ -115,13 +115,13 @@ fn limit(measurements: &Measurements, curve: &MeasuredCurve) -> String {
     };
     let share = reached / bound;
     let percent = hundredths(share);
-    if last.value.low.map_or(share, |low| low * io / bound) > 1.0 / CLEARLY_BELOW {
+    if last.value.low.map_or(share, |low| low * io / bound) > 1.0 / LOWER_RATE_SHARE {
         format!(
             "{whose}; {array} is {percent} % of that, which is impossible: something slowed the \
              volumes while they were measured alone, such as another load or cold blocks. What \
              limits the array cannot be determined."
         )
-    } else if last.value.high.map_or(share, |high| high * io / bound) < CLEARLY_BELOW {
+    } else if last.value.high.map_or(share, |high| high * io / bound) < LOWER_RATE_SHARE {
         match few_in_flight(measurements, curve) {
             // Each volume alone was probed with all of them.
             Some(few) => format!(
@@ -166,7 +166,7 @@ fn cap(probe: &Probe) -> Option<Cap> {
     let least = sum_of(&probe.alone, |value| value.low.unwrap_or(value.mean));
     let most = sum_of(&probe.together, |value| value.high.unwrap_or(value.mean));
     let clear = probe.alone.len() == probe.together.len()
-        && together < CLEARLY_BELOW * alone
+        && together < LOWER_RATE_SHARE * alone
         && most < least;
     clear.then_some(Cap {
         volumes: probe.alone.len(),
@@ -177,7 +177,7 @@ fn cap(probe: &Probe) -> Option<Cap> {
 
 /// Number of curves from which the interval is taken from the differences between curves, which is safer than the
 /// noise of one.
-const ENOUGH_CURVES: usize = 3;
+const MIN_CURVES: usize = 3;
 
 /// Comparison of even and odd numbers of members.
 pub(super) fn odd_and_even(curves: &[MeasuredCurve]) -> String {
@@ -191,7 +191,7 @@ pub(super) fn odd_and_even(curves: &[MeasuredCurve]) -> String {
             .to_owned();
     };
     let all = shares.iter().map(|(_, share)| share.ratio);
-    match over_curves(all).filter(|_| shares.len() >= ENOUGH_CURVES) {
+    match over_curves(all).filter(|_| shares.len() >= MIN_CURVES) {
         Some(all) => {
             let of = format!(
                 "over {} of the other settings",
@@ -253,9 +253,9 @@ pub(super) fn slow(measurements: &Measurements, curves: &[MeasuredCurve]) -> Vec
         .zip(&record.settings.devices)
         .enumerate()
         .filter(|(at, (value, _))| {
-            value.mean < CLEARLY_BELOW * usual
+            value.mean < LOWER_RATE_SHARE * usual
                 && value.high.unwrap_or(value.mean) < usual
-                && as_member(measurements, curves, *at) < value.mean / CLEARLY_BELOW
+                && as_member(measurements, curves, *at) < value.mean / LOWER_RATE_SHARE
         });
     slow.map(|(_, (value, volume))| {
         let figure = Figure::of(&probe.phase, Metric::Iops);

@@ -1,7 +1,7 @@
 //! Checks of requirements on layouts.
 
-use study::few;
 use study::interval::Interval;
+use study::small_samples;
 
 use super::clauses::{blocks, shown};
 use super::measurements::Measurements;
@@ -9,8 +9,8 @@ use crate::objective::Requirement;
 
 /// Factor by which a rate must differ from its threshold for one block to decide. The latency of cloud disks doubles
 /// for minutes, and percentiles vary even more.
-const FAR_RATE: f64 = 2.0;
-const FAR_LATENCY: f64 = 4.0;
+const DECISIVE_RATE_FACTOR: f64 = 2.0;
+const DECISIVE_LATENCY_FACTOR: f64 = 4.0;
 
 /// Result of a check of a requirement on a layout.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,7 +41,7 @@ pub(super) struct RequirementChecks<'a> {
 }
 
 impl<'a> RequirementChecks<'a> {
-    /// Checks of a sweep's requirements. The interval of a mean is that of the table: see [`few::means`].
+    /// Checks of a sweep's requirements. The interval of a mean is that of the table: see [`small_samples::means`].
     pub(super) fn of(measurements: &Measurements<'a>, last: bool) -> RequirementChecks<'a> {
         let record = measurements.record;
         let measured = |requirement: &Requirement| {
@@ -52,7 +52,7 @@ impl<'a> RequirementChecks<'a> {
                 values.map(|value| value.mean).collect()
             };
             let groups: Vec<Vec<f64>> = (0..record.layouts.len()).map(of_layout).collect();
-            let intervals = few::means(&groups);
+            let intervals = small_samples::means(&groups);
             let each = groups.into_iter().zip(intervals);
             each.map(|(values, interval)| RequirementValues { values, interval })
                 .collect()
@@ -109,9 +109,9 @@ fn position(requirement: &Requirement, measured: &RequirementValues) -> Position
         ],
         None => {
             let far = if requirement.figure.metric.is_latency() {
-                FAR_LATENCY
+                DECISIVE_LATENCY_FACTOR
             } else {
-                FAR_RATE
+                DECISIVE_RATE_FACTOR
             };
             let values = measured.values.iter();
             let excess = values.map(|value| requirement.excess(*value));

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use study::few;
+use study::small_samples;
 
 use super::measurements::Measurements;
 use crate::figure::Figure;
@@ -27,8 +27,10 @@ impl Summaries {
                 .iter()
                 .map(|values| values.iter().map(|value| value.mean).collect())
                 .collect();
-            for ((figures, values), interval) in
-                layouts.iter_mut().zip(&seen).zip(few::means(&groups))
+            for ((figures, values), interval) in layouts
+                .iter_mut()
+                .zip(&seen)
+                .zip(small_samples::means(&groups))
             {
                 let over_blocks = interval.map(|interval| Value {
                     mean: interval.mean,
@@ -70,7 +72,9 @@ pub(super) fn in_average_block(measurements: &Measurements, figure: &Figure) -> 
                 .collect()
         })
         .collect();
-    let intervals = few::means_of_blocks(&groups).into_iter().zip(&seen);
+    let intervals = small_samples::means_of_blocks(&groups)
+        .into_iter()
+        .zip(&seen);
     intervals
         .map(|(interval, seen)| {
             let value = interval.map(|interval| Value {

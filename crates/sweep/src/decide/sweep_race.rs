@@ -46,15 +46,15 @@ impl SweepRace {
             blocks: rule.blocks.saturating_sub(lost),
             ..*rule
         };
-        let mut stragglers: BTreeSet<usize> = failed.iter().copied().collect();
-        stragglers.retain(|layout| scores.contains_key(layout));
+        let mut late_entrants: BTreeSet<usize> = failed.iter().copied().collect();
+        late_entrants.retain(|layout| scores.contains_key(layout));
         loop {
-            let main = PartialRace::of(&scores, |layout| !stragglers.contains(&layout), &rule);
+            let main = PartialRace::of(&scores, |layout| !late_entrants.contains(&layout), &rule);
             let late = main.delaying_layouts(&scores, blocks);
             if late.is_empty() {
-                return SweepRace::joined(&main, &scores, &stragglers, blocks, &rule);
+                return SweepRace::joined(&main, &scores, &late_entrants, blocks, &rule);
             }
-            stragglers.extend(late);
+            late_entrants.extend(late);
         }
     }
 
@@ -62,7 +62,7 @@ impl SweepRace {
     fn joined(
         main: &PartialRace,
         scores: &Scores,
-        stragglers: &BTreeSet<usize>,
+        late_entrants: &BTreeSet<usize>,
         blocks: usize,
         rule: &Rule,
     ) -> SweepRace {
@@ -74,7 +74,7 @@ impl SweepRace {
             over: main.race.end.is_some(),
         };
         let front: Vec<usize> = main.left().collect();
-        let partial_races: Vec<(usize, Option<PartialRace>)> = stragglers
+        let partial_races: Vec<(usize, Option<PartialRace>)> = late_entrants
             .iter()
             .map(|late| {
                 (

@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use linux::remedy;
 use serde::Serialize;
 use study::compare::ratio_of_intervals;
-use study::few::means_of_blocks;
 use study::interval::Interval;
+use study::small_samples::means_of_blocks;
 
 use super::checkpoint::{DOCUMENT, TypeSweepCheckpoint, VolumeSpec};
 use super::plan::{MONTH_H, figures};

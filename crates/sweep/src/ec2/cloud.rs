@@ -1,5 +1,5 @@
 //! Requests to EC2 about volumes, through the user's `aws`. Each names one volume, and before each detach or delete
-//! the volume is queried (`clean`).
+//! the volume is queried (`cleanup`).
 
 use std::sync::atomic::AtomicBool;
 

@@ -2,7 +2,7 @@
 //!
 //! - `plan`: the volume types and the price, before anything is created;
 //! - `cloud`: requests to EC2; `checkpoint`: the state, saved in the ledger before each request;
-//! - `rounds`: creating, attaching, measuring; `host`: the disks; `clean`: detaching and deleting, also after an
+//! - `rounds`: creating, attaching, measuring; `host`: the disks; `cleanup`: detaching and deleting, also after an
 //!   error;
 //! - `answer`: the comparison.
 //!
@@ -11,7 +11,7 @@
 
 pub(crate) mod answer;
 mod checkpoint;
-mod clean;
+mod cleanup;
 mod clock;
 mod cloud;
 mod host;
@@ -35,7 +35,7 @@ use crate::run::SweepEnd;
 use crate::saved::AbandonedBody;
 use answer::{TypeComparison, compare};
 use checkpoint::{DOCUMENT, PREFIX, TypeSweepCheckpoint, VolumeStage, VolumeState, region_of};
-use clean::clean;
+use cleanup::clean;
 use clock::HostClock;
 use cloud::{Ec2, HostInstance, TAG, is_gone};
 use host::HostBench;
@@ -344,7 +344,7 @@ fn lost(
     };
     let problems: Vec<String> = volumes
         .iter()
-        .filter_map(|volume| clean::may_be_removed(volume, &checkpoint).err())
+        .filter_map(|volume| cleanup::may_be_removed(volume, &checkpoint).err())
         .collect();
     if !problems.is_empty() {
         return Err(Failure::refused_for("no volume is deleted", &problems));

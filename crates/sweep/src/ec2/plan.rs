@@ -49,7 +49,7 @@ impl TypeSweepPlan {
         let mut specs: Vec<VolumeSpec> = Vec::new();
         for volume in &args.ec2 {
             let spec = spec(volume);
-            keep(alone(volume, &spec));
+            keep(check_single_volume(volume, &spec));
             if specs.contains(&spec) {
                 keep(Err(format!("{} is named twice", spec.text)));
             }
@@ -235,7 +235,7 @@ fn spec(volume: &BoughtVolumes) -> VolumeSpec {
 }
 
 /// Checks that a specification is of one volume, of a size that EC2 sells.
-fn alone(volume: &BoughtVolumes, spec: &VolumeSpec) -> Result<(), String> {
+fn check_single_volume(volume: &BoughtVolumes, spec: &VolumeSpec) -> Result<(), String> {
     if volume.count() != 1 {
         return Err(format!(
             "{} volumes of {} are no type; name one, since each type is measured by one volume",

@@ -1,5 +1,5 @@
 //! The rounds of a sweep of volume types: volumes are created, attached and measured. The caller removes them at the
-//! end, also after an error (`clean`).
+//! end, also after an error (`cleanup`).
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use anyhow::anyhow;
 use record::Bytes;
 
 use super::checkpoint::{RoundMeasurement, TypeSweepCheckpoint, VolumeStage, VolumeState};
-use super::clean::POLL_INTERVAL;
+use super::cleanup::POLL_INTERVAL;
 use super::clock::SweepClock;
 use super::cloud::{Ec2, HostInstance};
 use crate::run::SweepEnd;
@@ -65,7 +65,7 @@ impl Rounds<'_, '_> {
         &mut self,
         checkpoint: &mut TypeSweepCheckpoint,
     ) -> Result<SweepEnd, Failure> {
-        let names = free_names(self.place, checkpoint.specs.len()).map_err(midway)?;
+        let names = free_names(self.place, checkpoint.specs.len()).map_err(failed_midway)?;
         for at in 0..checkpoint.specs.len() {
             if self.interrupt.load(Relaxed) {
                 return Ok(SweepEnd::Interrupted);
@@ -79,7 +79,7 @@ impl Rounds<'_, '_> {
                 return Ok(SweepEnd::Interrupted);
             }
             let attached = self.ec2.attach(&id, &checkpoint.instance, name);
-            attached.map_err(|why| midway(format!("{id} cannot be attached: {why}")))?;
+            attached.map_err(|why| failed_midway(format!("{id} cannot be attached: {why}")))?;
             let Some(disk) = self.until_seen(&id, checkpoint.specs[at].size())? else {
                 return Ok(SweepEnd::Interrupted);
             };
@@ -88,7 +88,7 @@ impl Rounds<'_, '_> {
                 checkpoint.specs[at].text,
                 disk.display()
             ));
-            self.bench.fill(&disk).map_err(midway)?;
+            self.bench.fill(&disk).map_err(failed_midway)?;
             disks.push(disk);
         }
         for round in 0..checkpoint.rounds {
@@ -118,8 +118,8 @@ impl Rounds<'_, '_> {
         let spec = &checkpoint.specs[at];
         let token = format!("{}-{at}", checkpoint.id);
         let created = self.ec2.create(spec, self.place, &checkpoint.id, &token);
-        let id =
-            created.map_err(|why| midway(format!("{} cannot be created: {why}", spec.text)))?;
+        let id = created
+            .map_err(|why| failed_midway(format!("{} cannot be created: {why}", spec.text)))?;
         checkpoint.volumes[at] = VolumeState {
             stage: VolumeStage::Created,
             id: Some(id),
@@ -131,12 +131,15 @@ impl Rounds<'_, '_> {
     fn until_available(&mut self, id: &str) -> Result<bool, Failure> {
         let began = self.clock.now();
         loop {
-            let found = self.ec2.volume(id).map_err(|why| midway(why.to_string()))?;
+            let found = self
+                .ec2
+                .volume(id)
+                .map_err(|why| failed_midway(why.to_string()))?;
             let state = found.and_then(|volume| volume.state).unwrap_or_default();
             match state.as_str() {
                 "available" => return Ok(true),
                 "error" | "deleting" | "deleted" => {
-                    return Err(midway(format!("{id} is in the state {state}")));
+                    return Err(failed_midway(format!("{id} is in the state {state}")));
                 }
                 _ => {}
             }
@@ -153,7 +156,7 @@ impl Rounds<'_, '_> {
             match self.bench.find(id) {
                 Some((disk, found)) if found == size => return Ok(Some(disk)),
                 Some((disk, found)) => {
-                    return Err(midway(format!(
+                    return Err(failed_midway(format!(
                         "{} has {}, and {id} has {}: it is not its disk, and is not touched",
                         disk.display(),
                         found.exact(),
@@ -178,7 +181,7 @@ impl Rounds<'_, '_> {
             return Ok(false);
         }
         if self.clock.now().saturating_sub(began) >= self.timeout {
-            return Err(midway(format!(
+            return Err(failed_midway(format!(
                 "after {} s {why} (--attach-timeout waits longer)",
                 self.timeout.as_secs()
             )));
@@ -188,7 +191,7 @@ impl Rounds<'_, '_> {
     }
 }
 
-fn midway(why: String) -> Failure {
+fn failed_midway(why: String) -> Failure {
     Failure::Midway(anyhow!(why))
 }
 

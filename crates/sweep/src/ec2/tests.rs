@@ -17,7 +17,7 @@ use super::answer::compare;
 use super::checkpoint::{
     RoundMeasurement, TypeSweepCheckpoint, VolumeSpec, VolumeStage, VolumeState,
 };
-use super::clean::clean;
+use super::cleanup::clean;
 use super::clock::SweepClock;
 use super::cloud::{Ec2, HostInstance, TAG};
 use super::rounds::{MeasuringHost, Rounds, free_names};

@@ -9,7 +9,7 @@ use super::routes::RouteVersion;
 use crate::level::{HOUR, Seconds};
 
 /// Versions that are kept.
-const KEPT: usize = 100;
+const MAX_VERSIONS: usize = 100;
 
 /// Adds these rules as the last version, where they differ from it, and returns all versions.
 pub(super) fn keep(
@@ -35,7 +35,7 @@ pub(super) fn keep(
         from,
         rules: rules.to_vec(),
     });
-    let beyond = versions.len().saturating_sub(KEPT);
+    let beyond = versions.len().saturating_sub(MAX_VERSIONS);
     versions.drain(..beyond);
     write(path, &serde_json::to_vec(&versions)?)?;
     Ok(versions)

@@ -15,7 +15,7 @@ use crate::level::Seconds;
 const COMBINED: &str =
     r#"$remote_addr - $remote_user [$time_local] "$request" $status $body_bytes_sent"#;
 /// Length from which a path's part of hexadecimal digits is an identifier.
-const IDENTIFIER: usize = 8;
+const MIN_IDENTIFIER_CHARS: usize = 8;
 
 /// Meaning of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -252,7 +252,7 @@ fn route(path: &[u8], into: &mut Vec<u8>) {
             .filter(|byte| byte.is_ascii_hexdigit() || **byte == b'-')
             .count();
         let is_number = !part.is_empty() && digits == part.len();
-        let is_identifier = part.len() >= IDENTIFIER && hex == part.len() && digits > 0;
+        let is_identifier = part.len() >= MIN_IDENTIFIER_CHARS && hex == part.len() && digits > 0;
         match is_number || is_identifier {
             true => into.push(b'*'),
             // Control characters would make the tag none.

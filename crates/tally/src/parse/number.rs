@@ -1,7 +1,7 @@
 //! Decimal numbers.
 
 /// Powers of ten that a double holds exactly, as far as they are used.
-const TENS: [f64; 16] = [
+const POWERS_OF_TEN: [f64; 16] = [
     1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
 ];
 
@@ -48,7 +48,7 @@ fn short(text: &[u8]) -> Option<(f64, &[u8])> {
         return None;
     }
     let fraction = point.map_or(0, |point| end - point - 1);
-    let value = whole as f64 / TENS[fraction];
+    let value = whole as f64 / POWERS_OF_TEN[fraction];
     Some((if negative { -value } else { value }, &digits[end..]))
 }
 

@@ -2,11 +2,11 @@
 
 use jiff::Timestamp;
 
-use crate::level::{LATEST, Seconds};
+use crate::level::{MAX_TIME, Seconds};
 
 /// Seconds of a number since 1970, in the unit that its size tells: seconds, milli-, micro- or nanoseconds.
 pub(super) fn of_number(value: f64) -> Seconds {
-    let (mut seconds, latest) = (value, LATEST as f64);
+    let (mut seconds, latest) = (value, MAX_TIME as f64);
     for _ in 0..3 {
         if seconds < latest {
             break;

@@ -12,11 +12,11 @@ use serde::Serialize;
 use crate::event::Rejection;
 
 /// Size of the file beyond which lines are only counted.
-const LARGEST: u64 = 64 << 20;
+const MAX_FILE_BYTES: u64 = 64 << 20;
 /// Bytes of a line that are kept.
-const KEPT: usize = 4096;
+const MAX_LINE_BYTES: usize = 4096;
 /// Bytes that wait in memory for the next flush.
-const AT_ONCE: usize = 1 << 20;
+const MAX_PENDING_BYTES: usize = 1 << 20;
 
 /// The file, which is made for the first line.
 #[derive(Debug)]
@@ -59,20 +59,20 @@ impl DeadLetters {
     /// Adds a line, up to the largest size of the file.
     pub(crate) fn add(&self, source: &str, reason: Rejection, line: &[u8]) {
         let mut state = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        if state.size + state.text.len() as u64 > LARGEST {
+        if state.size + state.text.len() as u64 > MAX_FILE_BYTES {
             return;
         }
         let letter = DeadLetter {
             at: jiff::Timestamp::now(),
             source,
             reason: reason.to_string(),
-            line: &String::from_utf8_lossy(&line[..line.len().min(KEPT)]),
+            line: &String::from_utf8_lossy(&line[..line.len().min(MAX_LINE_BYTES)]),
         };
         if let Ok(text) = serde_json::to_string(&letter) {
             state.text.push_str(&text);
             state.text.push('\n');
         }
-        if state.text.len() > AT_ONCE {
+        if state.text.len() > MAX_PENDING_BYTES {
             self.put(&mut state);
         }
     }
@@ -91,7 +91,7 @@ impl DeadLetters {
             && !state.failed
         {
             state.failed = true;
-            crate::news::report(&format!(
+            crate::notices::report(&format!(
                 "Rejected lines cannot be kept in {}: {error}",
                 self.path.display()
             ));

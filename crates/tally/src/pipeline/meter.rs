@@ -94,7 +94,7 @@ impl Meter {
         let mut down = self.down.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(news) = change(&mut down) {
             drop(down);
-            crate::news::report(&news);
+            crate::notices::report(&news);
         }
     }
 

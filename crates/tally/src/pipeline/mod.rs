@@ -29,14 +29,14 @@ pub(crate) use plan::join;
 pub use plan::{Plans, SumTargets};
 pub use shared::{FlushRule, SharedState};
 use store_sums::StoreSums;
-use summing::Summing;
+use summing::DeliveryReceiver;
 pub use timing::now;
-use timing::{SLOWEST_RETRY, TICK};
+use timing::{MAX_RETRY_DELAY, TICK};
 use writer::{Outcome, Writer};
 /// Tags of a batch that the screen may show.
-const TOP: usize = 5;
+const MAX_TOP_TAGS: usize = 5;
 /// Time for the last flush after a stop.
-const LAST_FLUSH: Duration = Duration::from_secs(20);
+const LAST_FLUSH_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Events that a pipeline leaves unstored at its end, and the reason.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -50,7 +50,7 @@ pub struct PipelineEnd {
 /// A source with the stores that its sums go to.
 pub struct Pipeline {
     source: Box<dyn Source>,
-    intake: Summing,
+    intake: DeliveryReceiver,
     writer: Writer,
     shared: SharedState,
     /// Number of the batch that is being summed.
@@ -76,7 +76,7 @@ impl Pipeline {
     ) -> crate::store::Result<Pipeline> {
         let plan = shared.plans.current();
         let (stores, writer) = open::open_stores(&plan, &shared, Arc::clone(&meter))?;
-        let intake = Summing {
+        let intake = DeliveryReceiver {
             stores,
             plan,
             parser,
@@ -201,7 +201,7 @@ impl Pipeline {
     /// Waits before the source is tried again, without missing a flush.
     fn pause(&mut self) {
         let until = Instant::now() + self.retry;
-        self.retry = (self.retry * 2).min(SLOWEST_RETRY);
+        self.retry = (self.retry * 2).min(MAX_RETRY_DELAY);
         while Instant::now() < until && !self.is_stopped() {
             self.reap(TICK / 4);
             if self.in_flight.is_none() && self.is_due() {
@@ -244,7 +244,7 @@ impl Pipeline {
         if meter.top_is_shown.load(Relaxed)
             && let Some(largest) = batches.iter().max_by_key(|batch| batch.sums.len())
         {
-            meter.set_top(largest.sums.top(TOP));
+            meter.set_top(largest.sums.top(MAX_TOP_TAGS));
         }
         self.writer.write(batches);
     }
@@ -260,12 +260,13 @@ impl Pipeline {
 
     /// The last flush, and the end; `None` if the source has to deliver again what another process counted in part.
     fn end(&mut self) -> Option<PipelineEnd> {
-        self.writer.give_up_after(Some(Instant::now() + LAST_FLUSH));
+        self.writer
+            .give_up_after(Some(Instant::now() + LAST_FLUSH_TIMEOUT));
         while self.has_sums() {
             if self.in_flight.is_none() {
                 self.flush();
             }
-            let reason = match self.writer.outcome(LAST_FLUSH * 2) {
+            let reason = match self.writer.outcome(LAST_FLUSH_TIMEOUT * 2) {
                 Some(Outcome::GivenUp(reason)) => reason,
                 Some(outcome) => {
                     self.answered(outcome);

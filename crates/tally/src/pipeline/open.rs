@@ -8,7 +8,7 @@ use super::meter::Meter;
 use super::plan::SumTargets;
 use super::shared::SharedState;
 use super::store_sums::StoreSums;
-use super::timing::{SLOWEST_RETRY, TICK};
+use super::timing::{MAX_RETRY_DELAY, TICK};
 use super::writer::Writer;
 use crate::store::{Result, Store, StoreAddress, StoreError};
 use ui::service_manager::notify;
@@ -33,14 +33,14 @@ pub(crate) fn open_when_it_answers(
         if !is_reported {
             is_reported = true;
             let reason = ui::exit::sentence(&error);
-            crate::news::report(&format!(
+            crate::notices::report(&format!(
                 "{reason}; waiting for it, and nothing is taken meanwhile"
             ));
             // As ready as with a store that goes down later.
             notify("READY=1\nSTATUS=Waiting for a store");
         }
         let until = Instant::now() + wait;
-        wait = (wait * 2).min(SLOWEST_RETRY);
+        wait = (wait * 2).min(MAX_RETRY_DELAY);
         while Instant::now() < until && !stop.load(Relaxed) {
             std::thread::sleep(TICK / 4);
         }

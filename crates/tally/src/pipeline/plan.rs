@@ -8,7 +8,7 @@ use crate::config::Routes;
 use crate::store::{Result, Store, StoreAddress, StoreLimits};
 
 /// Identities that are copied at once.
-const COPIED: usize = 10_000;
+const IDENTITIES_PER_COPY: usize = 10_000;
 
 /// Stores of the sums, and the routes to them.
 #[derive(Debug)]
@@ -85,7 +85,7 @@ pub(crate) fn join(stores: &mut [Box<dyn Store>]) -> Result<()> {
         let positions = stores[from].positions()?;
         let mut after = Vec::new();
         loop {
-            let keys = stores[from].identities(&after, COPIED)?;
+            let keys = stores[from].identities(&after, IDENTITIES_PER_COPY)?;
             for to in (0..stores.len()).filter(|to| fresh[*to]) {
                 stores[to].adopt(&keys, &positions, true)?;
             }

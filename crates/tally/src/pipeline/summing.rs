@@ -6,14 +6,14 @@ use std::time::Instant;
 
 use super::meter::Meter;
 use super::store_sums::StoreSums;
-use super::timing::{SLOWEST_RETRY, TICK, now};
+use super::timing::{MAX_RETRY_DELAY, TICK, now};
 use super::{DeadLetters, SumTargets};
 use crate::level::Seconds;
 use crate::parse::Parser;
 use crate::source::{Delivery, Intake, Stopped};
 
 /// The receiver of a source's deliveries.
-pub(super) struct Summing {
+pub(super) struct DeliveryReceiver {
     pub(super) stores: Vec<StoreSums>,
     pub(super) plan: Arc<SumTargets>,
     pub(super) parser: Parser,
@@ -25,7 +25,7 @@ pub(super) struct Summing {
     pub(super) taken: bool,
 }
 
-impl Summing {
+impl DeliveryReceiver {
     /// Bytes of all stores.
     pub(super) fn bytes(&self) -> usize {
         self.stores.iter().map(StoreSums::bytes).sum()
@@ -74,7 +74,7 @@ impl Summing {
                 Err(error) => self.meter.store_is_down(&error.to_string()),
             }
             let until = Instant::now() + wait;
-            wait = (wait * 2).min(SLOWEST_RETRY);
+            wait = (wait * 2).min(MAX_RETRY_DELAY);
             while Instant::now() < until {
                 if self.stop.load(Relaxed) {
                     return Err(Stopped);
@@ -85,7 +85,7 @@ impl Summing {
     }
 }
 
-impl Intake for Summing {
+impl Intake for DeliveryReceiver {
     fn take(&mut self, deliveries: &[Delivery<'_>]) -> Result<(), Stopped> {
         let skips = self.ask(|stores| {
             let skips = stores.iter_mut().map(|store| store.skips(deliveries));

@@ -10,7 +10,7 @@ use crate::level::Seconds;
 pub(super) const TICK: Duration = Duration::from_millis(100);
 
 /// The longest wait before a source that is down, or a store, is tried again.
-pub(super) const SLOWEST_RETRY: Duration = Duration::from_secs(5);
+pub(super) const MAX_RETRY_DELAY: Duration = Duration::from_secs(5);
 
 /// Moment in seconds.
 pub fn now() -> Seconds {

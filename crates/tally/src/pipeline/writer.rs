@@ -7,15 +7,15 @@ use std::time::{Duration, Instant};
 
 use super::meter::Meter;
 use super::shared::SharedState;
-use super::timing::{SLOWEST_RETRY, TICK, now};
+use super::timing::{MAX_RETRY_DELAY, TICK, now};
 use crate::store::{AppliedBatch, Batch, Store, StoreError, StoreLimits};
 
 /// Interval between two polls of what is to be rolled up or removed.
-const MAINTENANCE: Duration = Duration::from_secs(10);
+const MAINTENANCE_INTERVAL: Duration = Duration::from_secs(10);
 /// Minimum time that is added to the running time of the stores at once.
-const STEP: Duration = Duration::from_secs(60);
+const MIN_TIME_STEP: Duration = Duration::from_secs(60);
 /// Maximum time that is added at once: the rest of a time for which a store was down does not count as running.
-const LONGEST_STEP: Duration = Duration::from_secs(120);
+const MAX_TIME_STEP: Duration = Duration::from_secs(120);
 
 /// End of a batch.
 pub(super) enum Outcome {
@@ -120,7 +120,12 @@ impl Work {
             if Instant::now() >= maintenance {
                 let more = self.maintain();
                 // A bounded part each time, with time for a batch between two.
-                maintenance = Instant::now() + if more { Duration::ZERO } else { MAINTENANCE };
+                maintenance = Instant::now()
+                    + if more {
+                        Duration::ZERO
+                    } else {
+                        MAINTENANCE_INTERVAL
+                    };
             }
         }
     }
@@ -155,7 +160,7 @@ impl Work {
                     let reason = ui::exit::sentence(&error);
                     self.meter.store_is_down(&reason);
                     self.pause(wait).map_err(|()| Outcome::GivenUp(reason))?;
-                    wait = (wait * 2).min(SLOWEST_RETRY);
+                    wait = (wait * 2).min(MAX_RETRY_DELAY);
                 }
             }
         }
@@ -177,8 +182,8 @@ impl Work {
     }
 
     fn maintain(&mut self) -> bool {
-        let mut ran = self.counted.elapsed().min(LONGEST_STEP);
-        if ran >= STEP {
+        let mut ran = self.counted.elapsed().min(MAX_TIME_STEP);
+        if ran >= MIN_TIME_STEP {
             self.counted = Instant::now();
         } else {
             ran = Duration::ZERO;

@@ -58,7 +58,7 @@ impl FromStr for SourceAddress {
             #[cfg(feature = "kafka")]
             Some(("kafka", place)) => kafka::KafkaTopic::parse(place).map(SourceAddress::Kafka),
             #[cfg(not(feature = "kafka"))]
-            Some(("kafka", _)) => Err(crate::features::left_out("kafka")),
+            Some(("kafka", _)) => Err(crate::features::missing_feature_error("kafka")),
             Some(("statsd", place)) if place.contains(':') => {
                 Ok(SourceAddress::Statsd(place.to_owned()))
             }

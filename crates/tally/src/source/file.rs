@@ -22,7 +22,7 @@ const HEAD: usize = 1024;
 const POLL: Duration = Duration::from_millis(100);
 
 /// Time for which a file is read on when another has taken its name: a writer opens the new one later.
-const LINGER: Duration = Duration::from_secs(3);
+const RENAMED_FILE_TIME: Duration = Duration::from_secs(3);
 
 /// Source that reads a file, and follows it through rotation.
 #[derive(Debug)]
@@ -136,7 +136,9 @@ impl FileSource {
             open.replaced = Some(Instant::now());
             self.since = self.since.or(modified(&open.file));
         }
-        let lingers = open.replaced.is_none_or(|at| at.elapsed() < LINGER);
+        let lingers = open
+            .replaced
+            .is_none_or(|at| at.elapsed() < RENAMED_FILE_TIME);
         let grows = self.follow && !open.is_rotated && lingers;
         if open.identity.is_none() {
             match open.recognize(intake, grows) {
@@ -233,7 +235,7 @@ impl OpenLog {
         let lines = match count {
             0 if grows => return Ok(false),
             0 => self.lines.rest(),
-            _ => self.lines.whole(),
+            _ => self.lines.whole_lines(),
         };
         if lines.is_empty() {
             return Ok(count > 0);

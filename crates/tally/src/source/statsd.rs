@@ -14,19 +14,19 @@ use super::{Delivery, Identity, Intake, PollResult, Source};
 use crate::lines::Lines;
 
 /// Connections at once.
-const CONNECTIONS: usize = 256;
+const MAX_CONNECTIONS: usize = 256;
 /// Time after which a connection that sends nothing is closed.
-const SILENCE: Duration = Duration::from_secs(600);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(600);
 /// Bytes of datagrams that the kernel keeps while sums are written.
 const RECEIVE_BUFFER: usize = 8 << 20;
 /// The largest datagram.
-const DATAGRAM: usize = 65_536;
+const MAX_DATAGRAM_BYTES: usize = 65_536;
 /// Datagrams of one call.
-const CALL: usize = 64;
+const DATAGRAMS_PER_CALL: usize = 64;
 /// Bytes of one read of a connection. A line is no longer than a datagram, so that all connections hold 20 MiB.
 const READ: usize = 16 << 10;
 /// Bytes of datagrams that are handed over at once.
-const AT_ONCE: usize = 512 << 10;
+const MAX_BATCH_BYTES: usize = 512 << 10;
 
 /// Interval at which the number of dropped datagrams is polled.
 const POLL: Duration = Duration::from_secs(1);
@@ -91,7 +91,7 @@ impl Statsd {
             datagrams,
             listener,
             connections: Vec::new(),
-            received: Datagrams::new(CALL, DATAGRAM),
+            received: Datagrams::new(DATAGRAMS_PER_CALL, MAX_DATAGRAM_BYTES),
             buffer: Vec::new(),
             lost: DroppedDatagrams {
                 counted: 0,
@@ -113,7 +113,7 @@ impl Statsd {
         };
         let more = counted.wrapping_sub(self.lost.counted);
         if more > 0 && self.lost.all == 0 {
-            crate::news::report(&format!(
+            crate::notices::report(&format!(
                 "{}: the kernel drops datagrams, as they come faster than they are taken; a larger net.core.rmem_max bridges longer flushes",
                 self.address
             ));
@@ -125,7 +125,7 @@ impl Statsd {
     /// Takes the datagrams that are there.
     fn receive(&mut self) -> io::Result<()> {
         self.buffer.clear();
-        while self.buffer.len() < AT_ONCE {
+        while self.buffer.len() < MAX_BATCH_BYTES {
             match self.received.receive(self.datagrams.as_fd()) {
                 Ok(()) => {
                     for datagram in self.received.iter() {
@@ -146,14 +146,14 @@ impl Statsd {
     }
 
     fn accept(&mut self) {
-        while self.connections.len() < CONNECTIONS {
+        while self.connections.len() < MAX_CONNECTIONS {
             let Ok((stream, _)) = self.listener.accept() else {
                 break;
             };
             if stream.set_nonblocking(true).is_ok() {
                 self.connections.push(Connection {
                     stream,
-                    lines: Lines::of(READ, DATAGRAM),
+                    lines: Lines::of(READ, MAX_DATAGRAM_BYTES),
                     heard: Instant::now(),
                     ended: false,
                 });
@@ -163,7 +163,7 @@ impl Statsd {
 
     fn wait(&self, wait: Duration) {
         let mut all = vec![PollFd::new(&self.datagrams, PollFlags::IN)];
-        if self.connections.len() < CONNECTIONS {
+        if self.connections.len() < MAX_CONNECTIONS {
             all.push(PollFd::new(&self.listener, PollFlags::IN));
         }
         all.extend(
@@ -188,11 +188,11 @@ impl Connection {
             }
             Ok(_) => {
                 self.heard = Instant::now();
-                self.lines.whole()
+                self.lines.whole_lines()
             }
             Err(error) => {
-                self.ended =
-                    error.kind() != io::ErrorKind::WouldBlock || self.heard.elapsed() > SILENCE;
+                self.ended = error.kind() != io::ErrorKind::WouldBlock
+                    || self.heard.elapsed() > IDLE_TIMEOUT;
                 return false;
             }
         };

@@ -36,7 +36,7 @@ impl Source for Stdin {
         let read = self.lines.fill(|room| input.lock().read(room));
         let (lines, polled) = match read {
             Ok(0) => (self.lines.rest(), PollResult::End),
-            Ok(_) => (self.lines.whole(), PollResult::More),
+            Ok(_) => (self.lines.whole_lines(), PollResult::More),
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {
                 return PollResult::Idle;
             }

@@ -42,9 +42,9 @@ impl FromStr for StoreAddress {
                 .parse()
                 .map(StoreAddress::Clickhouse),
             #[cfg(not(feature = "mysql"))]
-            Some(("mysql", _)) => Err(crate::features::left_out("mysql")),
+            Some(("mysql", _)) => Err(crate::features::missing_feature_error("mysql")),
             #[cfg(not(feature = "clickhouse"))]
-            Some(("clickhouse", _)) => Err(crate::features::left_out("clickhouse")),
+            Some(("clickhouse", _)) => Err(crate::features::missing_feature_error("clickhouse")),
             _ => Err(format!(
                 "'{}' is no store; write it as sqlite:FILE, mysql://user@host:3306/database or clickhouse://user@host:8123/database?outbox=FILE",
                 without_password(text)

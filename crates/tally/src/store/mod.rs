@@ -6,7 +6,7 @@
 mod address;
 #[cfg(feature = "clickhouse")]
 pub mod clickhouse;
-pub mod late;
+pub mod late_events;
 #[cfg(feature = "mysql")]
 pub mod mysql;
 pub mod piece;
@@ -28,13 +28,13 @@ pub use settings::{Settings, StoreLimits};
 /// The schema that this version writes and reads.
 pub const SCHEMA: u32 = 1;
 /// The longest identity, in bytes.
-pub const LONGEST_KEY: usize = 255;
+pub const MAX_KEY_BYTES: usize = 255;
 /// Tags whose numbers a store remembers.
-const REMEMBERED: usize = 500_000;
+const MAX_CACHED_TAGS: usize = 500_000;
 /// Time for which identities are kept, of the store's running time: a source that sends something again does so sooner.
 pub const KEYS_KEPT: Duration = Duration::from_secs(24 * 3600);
 /// Time after the end of a period until it is rolled up. Events may be later still, at the price of more writes.
-pub const GRACE: Seconds = 300;
+pub const ROLL_UP_DELAY: Seconds = 300;
 
 /// Identity of what a source delivered: of a job, of a request, or of a batch. It begins with the source's kind.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -48,9 +48,9 @@ impl Key {
             bytes.push(0);
             bytes.extend_from_slice(part);
         }
-        if bytes.len() > LONGEST_KEY {
+        if bytes.len() > MAX_KEY_BYTES {
             let hash = crate::identity::fingerprint(&bytes);
-            bytes.truncate(LONGEST_KEY - size_of_val(&hash));
+            bytes.truncate(MAX_KEY_BYTES - size_of_val(&hash));
             bytes.extend_from_slice(&hash);
         }
         Key(bytes.into())
@@ -70,7 +70,7 @@ impl Key {
 /// A step of a source that delivers in order, such as a file or a partition of Kafka.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Advance {
-    /// Name of what is read: at most [`LONGEST_KEY`] bytes.
+    /// Name of what is read: at most [`MAX_KEY_BYTES`] bytes.
     pub source: String,
     /// Position of the first event.
     pub from: u64,

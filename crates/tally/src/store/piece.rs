@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::ops::Range;
 
 use super::{Result, Settings, Store, StoredBucket, StoredRow};
-use crate::classes::{ClassBounds, MOST_CLASSES};
+use crate::classes::{ClassBounds, MAX_CLASSES};
 use crate::level::{RollUpLevel, Seconds};
 use crate::sums::{Sums, Values};
 
@@ -206,7 +206,7 @@ fn row(line: &str) -> Option<PieceRow> {
                     "" => None,
                     last => Some(last.parse().ok()?),
                 },
-                classes: [0.0; MOST_CLASSES],
+                classes: [0.0; MAX_CLASSES],
             };
             for class in &mut values.classes {
                 *class = fields.next()?.parse().ok()?;
@@ -234,7 +234,7 @@ mod tests {
     fn values() -> impl Strategy<Value = Values> {
         let number = || -1e100..1e100_f64;
         let figures = (number(), number(), number(), prop::option::of(number()));
-        (figures, any::<[u8; MOST_CLASSES]>()).prop_map(|((sum, min, max, last), classes)| Values {
+        (figures, any::<[u8; MAX_CLASSES]>()).prop_map(|((sum, min, max, last), classes)| Values {
             sum,
             min,
             max,

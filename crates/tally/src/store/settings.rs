@@ -73,7 +73,7 @@ impl Default for StoreLimits {
 
 impl StoreLimits {
     /// Seconds for which a level is kept; `None` without a limit.
-    pub fn kept(&self, level: RollUpLevel) -> Option<Seconds> {
+    pub fn retention(&self, level: RollUpLevel) -> Option<Seconds> {
         match level {
             RollUpLevel::Minute => Some(self.minutes),
             RollUpLevel::Hour => Some(self.hours),

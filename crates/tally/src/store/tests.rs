@@ -208,7 +208,7 @@ fn identities_age_by_the_time_that_a_store_is_written_and_by_no_clock() {
 fn two_events_a_century_apart_are_found_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let address = address(&folder);
-    let last = crate::level::LATEST - 60;
+    let last = crate::level::MAX_TIME - 60;
     let events = [("a", 0, 1.0), ("a", 60, 1.0), ("a", last, 2.0)];
     open(&address, &StoreLimits::default())
         .apply(&batch(1, &events), 0)

@@ -4,9 +4,9 @@
 //! the end of one vector, however many histograms there are; a table of them would miss the caches with each.
 
 /// Counts that wait at least before they are settled: as many as a processor's own cache holds.
-const LEAST: usize = 1 << 15;
+const MIN_PENDING_COUNTS: usize = 1 << 15;
 /// Part of the settled counts that may wait, so that each is moved a bounded number of times.
-const PART: usize = 4;
+const PENDING_DIVISOR: usize = 4;
 
 /// Counts of buckets.
 #[derive(Clone, Debug, Default)]
@@ -49,7 +49,7 @@ impl Buckets {
     pub(super) fn add(&mut self, sum: u32, bucket: i16, count: f64) {
         let key = Key::new(sum, bucket);
         self.fresh.push(Count { key, count });
-        if self.fresh.len() >= LEAST.max(self.settled.len() / PART) {
+        if self.fresh.len() >= MIN_PENDING_COUNTS.max(self.settled.len() / PENDING_DIVISOR) {
             self.settle();
         }
     }
@@ -123,13 +123,13 @@ mod tests {
     #[test]
     fn many_counts_are_settled_while_they_come() {
         let mut buckets = Buckets::default();
-        for count in 0..4 * LEAST {
+        for count in 0..4 * MIN_PENDING_COUNTS {
             buckets.add(7, (count % 100) as i16, 1.0);
         }
-        assert!(buckets.bytes() < 2 * LEAST * size_of::<Count>());
+        assert!(buckets.bytes() < 2 * MIN_PENDING_COUNTS * size_of::<Count>());
         assert_eq!(
             buckets.iter().map(|(_, _, count)| count).sum::<f64>(),
-            4.0 * LEAST as f64
+            4.0 * MIN_PENDING_COUNTS as f64
         );
     }
 }

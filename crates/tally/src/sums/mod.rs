@@ -21,7 +21,7 @@ use buckets::Buckets;
 pub use values::Values;
 
 /// Index that stands for none.
-const NONE: u32 = u32::MAX;
+const NO_INDEX: u32 = u32::MAX;
 
 /// Sum of a tag in a period: half a cache line.
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +30,7 @@ struct Sum {
     count: f64,
     tag: u32,
     name: Name,
-    /// Index of its values, or [`NONE`].
+    /// Index of its values, or [`NO_INDEX`].
     values: u32,
 }
 
@@ -41,7 +41,7 @@ impl Sum {
             count: 0.0,
             tag,
             name,
-            values: NONE,
+            values: NO_INDEX,
         }
     }
 }
@@ -209,7 +209,7 @@ impl Sums {
 
     fn values_of(&mut self, sum: u32) -> &mut Values {
         let sum = &mut self.sums[sum as usize];
-        if sum.values == NONE {
+        if sum.values == NO_INDEX {
             sum.values = self.values.len() as u32;
             self.values.push(Values::EMPTY);
         }
@@ -293,7 +293,7 @@ impl Sums {
     /// The sums that begin in a range, as sums of a coarser level.
     pub fn coarser(&self, level: RollUpLevel, zone: &Zone, range: Range<Seconds>) -> Sums {
         let mut coarse = Sums::new(self.bounds.clone());
-        let mut places = vec![NONE; self.sums.len()];
+        let mut places = vec![NO_INDEX; self.sums.len()];
         let mut order: Vec<usize> = (0..self.sums.len()).collect();
         order.retain(|index| range.contains(&self.sums[*index].start));
         // The last value of a gauge is that of the last minute.
@@ -312,7 +312,7 @@ impl Sums {
         }
         for (sum, bucket, count) in self.buckets.iter() {
             let into = places[sum as usize];
-            if into != NONE {
+            if into != NO_INDEX {
                 coarse.buckets.add(into, bucket, count);
             }
         }

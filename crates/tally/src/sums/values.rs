@@ -1,6 +1,6 @@
 //! Figures of values.
 
-use crate::classes::MOST_CLASSES;
+use crate::classes::MAX_CLASSES;
 
 /// Figures of a tag's values in a period.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -14,7 +14,7 @@ pub struct Values {
     /// Last value of a gauge.
     pub last: Option<f64>,
     /// Response times by class.
-    pub classes: [f64; MOST_CLASSES],
+    pub classes: [f64; MAX_CLASSES],
 }
 
 impl Values {
@@ -24,7 +24,7 @@ impl Values {
         min: f64::INFINITY,
         max: f64::NEG_INFINITY,
         last: None,
-        classes: [0.0; MOST_CLASSES],
+        classes: [0.0; MAX_CLASSES],
     };
 
     pub(super) fn add(&mut self, value: f64, count: f64) {

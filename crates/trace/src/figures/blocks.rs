@@ -11,9 +11,9 @@ use crate::io::{DeviceIndex, Io};
 /// Size of a block.
 const BLOCK: u64 = 4096;
 /// Blocks that are held at most: the first 4 GiB that are touched are counted exactly.
-const MOST: usize = 1 << 20;
+const MAX_BLOCKS: usize = 1 << 20;
 /// Shares of the touched blocks whose I/O is given.
-const HOTTEST: [f64; 3] = [0.01, 0.05, 0.2];
+const HOT_SHARES: [f64; 3] = [0.01, 0.05, 0.2];
 
 /// Counts of accesses.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ impl Default for Blocks {
         Blocks {
             counts: HashMap::new(),
             zeros: 0,
-            most: MOST,
+            most: MAX_BLOCKS,
         }
     }
 }
@@ -102,7 +102,7 @@ impl Blocks {
                 accesses: hot as f64 / all as f64,
             }
         };
-        HOTTEST.into_iter().map(share).collect()
+        HOT_SHARES.into_iter().map(share).collect()
     }
 }
 

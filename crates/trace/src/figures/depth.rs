@@ -26,15 +26,15 @@ pub(super) struct Depth {
 }
 
 /// Requests under way that are held at most.
-const MOST: usize = 1 << 20;
+const MAX_REQUESTS: usize = 1 << 20;
 
 impl Depth {
     /// Takes an I/O in, and gives the depth with it.
     pub(super) fn add(&mut self, io: &Io) -> u64 {
-        self.go_on(io.issued);
+        self.advance(io.issued);
         if let Some(completed) = io.completed {
             self.has_completions = true;
-            if self.under_way.len() < MOST {
+            if self.under_way.len() < MAX_REQUESTS {
                 self.under_way.push(Reverse(completed));
             }
         }
@@ -43,7 +43,7 @@ impl Depth {
         depth
     }
 
-    fn go_on(&mut self, now: Nanos) {
+    fn advance(&mut self, now: Nanos) {
         while let Some(Reverse(completed)) = self.under_way.peek().copied() {
             if completed > now {
                 break;
@@ -60,7 +60,7 @@ impl Depth {
     }
 
     pub(super) fn end(&mut self, end: Nanos) -> Option<QueueDepth> {
-        self.go_on(end);
+        self.advance(end);
         self.has_completions.then(|| QueueDepth {
             mean: self.area as f64 / end.0.max(1) as f64,
             max: self.max,

@@ -6,7 +6,7 @@ use crate::io::Io;
 /// Rows: ranges of the device.
 pub(crate) const ROWS: usize = 64;
 /// Bytes of a row at first.
-const NARROWEST: u64 = 1 << 20;
+const MIN_ROW_BYTES: u64 = 1 << 20;
 
 /// I/Os of a slice of time, by row.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ impl Default for HeatMap {
     fn default() -> HeatMap {
         HeatMap {
             columns: Series::default(),
-            row: NARROWEST,
+            row: MIN_ROW_BYTES,
         }
     }
 }

@@ -20,9 +20,9 @@ use depth::{Depth, QueueDepth};
 
 /// Streams that a device's I/O is taken to be of at most: an I/O that begins where one of the last ones ended goes
 /// on with it.
-const STREAMS: usize = 32;
+const MAX_STREAMS: usize = 32;
 /// Names and sizes of which there are figures; the others are put together.
-const MOST_GROUPS: usize = 4096;
+const MAX_GROUPS: usize = 4096;
 
 /// I/Os of one kind.
 #[derive(Clone, Debug, Default)]
@@ -137,7 +137,7 @@ impl Figures {
         if !matches!(io.op, Op::Read | Op::Write) {
             return;
         }
-        if self.sizes.len() < MOST_GROUPS || self.sizes.contains_key(&(io.op, io.length.0)) {
+        if self.sizes.len() < MAX_GROUPS || self.sizes.contains_key(&(io.op, io.length.0)) {
             *self.sizes.entry((io.op, io.length.0)).or_default() += 1;
         }
         let ends = self.ends.entry((io.device, io.op)).or_default();
@@ -146,7 +146,7 @@ impl Figures {
             ends.remove(at);
         }
         ends.push_back(io.offset.0.saturating_add(io.length.0));
-        if ends.len() > STREAMS {
+        if ends.len() > MAX_STREAMS {
             ends.pop_front();
         }
         self.blocks.add(io);
@@ -194,7 +194,7 @@ fn bounded<K: std::hash::Hash + Eq>(
     groups: &mut HashMap<Option<K>, Group>,
     key: Option<K>,
 ) -> &mut Group {
-    let has_room = groups.len() < MOST_GROUPS || groups.contains_key(&key);
+    let has_room = groups.len() < MAX_GROUPS || groups.contains_key(&key);
     groups.entry(key.filter(|_| has_room)).or_default()
 }
 

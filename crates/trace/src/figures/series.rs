@@ -3,9 +3,9 @@
 use record::Nanos;
 
 /// Slices at most.
-pub(crate) const MOST: usize = 512;
+pub(crate) const MAX_SLICES: usize = 512;
 /// Width of a slice at first.
-const NARROWEST: Nanos = Nanos(100_000_000);
+const MIN_SLICE_WIDTH: Nanos = Nanos(100_000_000);
 
 /// Values that can be put together.
 pub(crate) trait Merge: Default {
@@ -23,7 +23,7 @@ pub(crate) struct Series<T> {
 impl<T> Default for Series<T> {
     fn default() -> Series<T> {
         Series {
-            width: NARROWEST,
+            width: MIN_SLICE_WIDTH,
             slices: Vec::new(),
         }
     }
@@ -32,8 +32,8 @@ impl<T> Default for Series<T> {
 impl<T: Merge> Series<T> {
     /// The slice of a time.
     pub(crate) fn at(&mut self, time: Nanos) -> &mut T {
-        while time.0 / self.width.0 >= MOST as u64 {
-            self.halve();
+        while time.0 / self.width.0 >= MAX_SLICES as u64 {
+            self.merge_pairs();
         }
         let at = (time.0 / self.width.0) as usize;
         if at >= self.slices.len() {
@@ -42,7 +42,7 @@ impl<T: Merge> Series<T> {
         &mut self.slices[at]
     }
 
-    fn halve(&mut self) {
+    fn merge_pairs(&mut self) {
         self.width = Nanos(self.width.0.saturating_mul(2));
         let mut halved = Vec::with_capacity(self.slices.len() / 2 + 1);
         let mut slices = std::mem::take(&mut self.slices).into_iter();

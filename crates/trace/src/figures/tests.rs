@@ -54,7 +54,7 @@ fn streams_that_alternate_are_sequential() {
 fn slices_widen_and_keep_their_sums() {
     let figures = of((0..10_000).map(|n| read_at(n * 1_000_000_000, n * (1 << 20))));
     let slices = figures.over_time.slices();
-    assert!(slices.len() <= series::MOST);
+    assert!(slices.len() <= series::MAX_SLICES);
     assert_eq!(slices.iter().map(|slice| slice.reads).sum::<u64>(), 10_000);
     assert_eq!(slices.last().unwrap().distinct, 10_000 * 4096);
     let heat = &figures.heat[&DeviceIndex(0)];

@@ -10,11 +10,11 @@ use super::{DeviceEntry, Tick, columns};
 use crate::io::{Caveats, Described, DeviceIndex, Io, NameIndex, Op};
 
 /// I/Os of a block at most.
-pub(super) const MOST_IOS: usize = 4096;
-/// Bytes of names in a block at most; a name is cut off at [`LONGEST_NAME`].
-const MOST_NAMES: usize = 128 << 10;
-const LONGEST_NAME: usize = 4096;
-const MOST_DEVICES: usize = 1024;
+pub(super) const MAX_IOS: usize = 4096;
+/// Bytes of names in a block at most; a name is cut off at [`MAX_NAME_BYTES`].
+const MAX_NAME_BYTES_IN_BLOCK: usize = 128 << 10;
+const MAX_NAME_BYTES: usize = 4096;
+const MAX_DEVICES: usize = 1024;
 
 const FUA: u64 = 4;
 const FAILED: u64 = 8;
@@ -52,9 +52,9 @@ impl Builder {
     }
 
     pub(super) fn is_full(&self) -> bool {
-        self.ios.len() >= MOST_IOS
-            || self.name_bytes >= MOST_NAMES
-            || self.devices.len() >= MOST_DEVICES
+        self.ios.len() >= MAX_IOS
+            || self.name_bytes >= MAX_NAME_BYTES_IN_BLOCK
+            || self.devices.len() >= MAX_DEVICES
     }
 
     /// Takes an I/O in. Its numbers of device and names become those of the block's tables.
@@ -87,7 +87,7 @@ impl Builder {
             return Some(NameIndex(*number));
         }
         let name = described.name(index)?;
-        let mut end = name.len().min(LONGEST_NAME);
+        let mut end = name.len().min(MAX_NAME_BYTES);
         while !name.is_char_boundary(end) {
             end -= 1;
         }
@@ -131,7 +131,7 @@ impl Builder {
 
 const COLUMNS: usize = 10;
 /// Columns of versions without threads.
-const WITHOUT_THREADS: usize = 9;
+const COLUMNS_WITHOUT_THREADS: usize = 9;
 
 fn to_columns(ios: &[Io], tables: &Tables, tick: Tick) -> [Vec<u64>; COLUMNS] {
     let mut columns: [Vec<u64>; COLUMNS] = Default::default();
@@ -212,12 +212,12 @@ pub(super) fn read(bytes: &[u8], tick: Tick) -> Result<Block, &'static str> {
         .ok_or("a block is too short")?;
     let tables: Tables =
         serde_json::from_slice(head).map_err(|_| "a block's tables are damaged")?;
-    if tables.ios > MOST_IOS || tables.shift > 63 {
+    if tables.ios > MAX_IOS || tables.shift > 63 {
         return Err("a block's tables are damaged");
     }
     let mut columns: [Vec<u64>; COLUMNS] = Default::default();
     for (number, column) in columns.iter_mut().enumerate() {
-        if number == WITHOUT_THREADS && rest.is_empty() {
+        if number == COLUMNS_WITHOUT_THREADS && rest.is_empty() {
             *column = vec![0; tables.ios];
             break;
         }

@@ -18,7 +18,7 @@ use flate2::{Compression, Crc};
 const MAGIC: &[u8; 4] = b"dsTB";
 const HEAD: usize = 20;
 /// Length of a block at most, so that a reader's memory is bounded.
-pub(super) const LONGEST: usize = 1 << 20;
+pub(super) const MAX_BLOCK_BYTES: usize = 1 << 20;
 
 /// Kind of a block of a trace file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,7 +109,10 @@ pub(super) fn read(source: &mut impl BufRead) -> io::Result<(Frame, u64)> {
     };
     let (packed_length, length) = (length(4), length(8));
     // Deflate adds 5 bytes for each 16 KiB that it cannot pack, and a few for its end.
-    if !head.starts_with(MAGIC) || length > LONGEST || packed_length > LONGEST + LONGEST / 1024 {
+    if !head.starts_with(MAGIC)
+        || length > MAX_BLOCK_BYTES
+        || packed_length > MAX_BLOCK_BYTES + MAX_BLOCK_BYTES / 1024
+    {
         return Ok((Frame::Lost, taken));
     }
     let mut packed = Vec::new();

@@ -181,7 +181,7 @@ pub(crate) struct Blktrace {
 }
 
 /// Names of processes that are known at a time.
-const MOST_PROCESSES: usize = 1 << 16;
+const MAX_PROCESSES: usize = 1 << 16;
 
 impl Blktrace {
     pub(crate) fn new(inputs: Vec<(Input, PathBuf)>) -> Blktrace {
@@ -218,7 +218,7 @@ impl Blktrace {
             0 => {
                 let name = String::from_utf8_lossy(&raw.data);
                 let name = sink.names.number(name.trim_end_matches('\0'));
-                if self.processes.len() >= MOST_PROCESSES {
+                if self.processes.len() >= MAX_PROCESSES {
                     self.processes.clear();
                 }
                 self.processes.insert(raw.pid, name);

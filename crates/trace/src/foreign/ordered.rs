@@ -2,7 +2,7 @@
 
 use crate::decode::Sink;
 use crate::event::Event;
-use crate::order::{HELD, Reorder};
+use crate::order::{REORDER_ENTRIES, Reorder};
 use crate::pair::Pairing;
 
 /// Events on their way to I/Os.
@@ -16,7 +16,7 @@ impl OrderedEvents {
     /// Takes an event in, and gives on what is certain by it.
     pub(super) fn push(&mut self, event: Event, sink: &mut Sink) {
         self.events.push(event);
-        while self.events.len() > HELD {
+        while self.events.len() > REORDER_ENTRIES {
             self.pair(sink);
         }
     }
@@ -27,17 +27,17 @@ impl OrderedEvents {
             self.pair(sink);
         }
         self.pairing.end();
-        self.give(sink);
+        self.emit(sink);
     }
 
     fn pair(&mut self, sink: &mut Sink) {
         if let Some(event) = self.events.pop() {
             self.pairing.push(event);
-            self.give(sink);
+            self.emit(sink);
         }
     }
 
-    fn give(&mut self, sink: &mut Sink) {
+    fn emit(&mut self, sink: &mut Sink) {
         while let Some(io) = self.pairing.pop() {
             sink.push(io);
         }

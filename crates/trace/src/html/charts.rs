@@ -8,9 +8,9 @@ use crate::figures::{Figures, Group, HeatMap, Series, Slice};
 use crate::io::DeviceIndex;
 
 /// Devices with a heat map of their own at most.
-const MOST_MAPS: usize = 4;
+const MAX_MAPS: usize = 4;
 /// Lines of a chart at most.
-const MOST_LINES: usize = 7;
+const MAX_LINES: usize = 7;
 
 /// Draws all charts that the trace has figures for.
 pub(super) fn all(
@@ -52,7 +52,7 @@ pub(super) fn all(
     maps.sort_by_key(|(device, _)| (std::cmp::Reverse(ios(device)), **device));
     charts.extend(
         maps.into_iter()
-            .take(MOST_MAPS)
+            .take(MAX_MAPS)
             .map(|(device, map)| heat(&name(*device), map)),
     );
     charts
@@ -76,7 +76,7 @@ fn chart(title: &str, caption: &str, data: Vec<Trace>, layout: Layout) -> Chart 
 }
 
 /// The middles of the slices.
-fn middles(series: &Series<Slice>) -> Vec<f64> {
+fn slice_middles(series: &Series<Slice>) -> Vec<f64> {
     let width = series.width().as_secs_f64();
     (0..series.slices().len())
         .map(|at| (at as f64 + 0.5) * width)
@@ -92,7 +92,7 @@ fn over_time(title: &str, unit: &str, series: &Series<Slice>, lines: &[Figured<'
             .slices()
             .iter()
             .map(|slice| Some(figure(slice, width)));
-        line(name, colour, middles(series), values.collect())
+        line(name, colour, slice_middles(series), values.collect())
     });
     let axes = layout(seconds_axis(), axis(unit).from_zero(true), lines.len() > 1);
     chart(title, "", drawn.collect(), axes)
@@ -116,7 +116,7 @@ fn latency_over_time(series: &Series<Slice>) -> Option<Chart> {
         line(
             name,
             colour,
-            middles(series),
+            slice_middles(series),
             series.slices().iter().map(value).collect(),
         )
     });
@@ -152,7 +152,7 @@ fn distributions(figures: &Figures) -> Option<Chart> {
         .filter(|(_, group)| !group.latency.is_empty())
         .collect();
     classes.sort_by_key(|(class, group)| (std::cmp::Reverse(group.ios), **class));
-    classes.truncate(MOST_LINES);
+    classes.truncate(MAX_LINES);
     let low = classes.iter().map(|(_, group)| group.latency.min()).min()?;
     let high = classes.iter().map(|(_, group)| group.latency.max()).max()?;
     let drawn = classes.iter().enumerate().map(|(colour, (class, group))| {

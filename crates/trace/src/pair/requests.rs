@@ -6,7 +6,7 @@ use crate::event::Event;
 use crate::io::{DeviceIndex, Io, Op};
 
 /// Requests that are asked at most for one completion.
-const MOST_ASKED: usize = 64;
+const MAX_LOOKUPS: usize = 64;
 
 /// A request that was issued.
 #[derive(Debug)]
@@ -102,7 +102,7 @@ impl Requests {
         let numbers = self
             .under_way
             .range((device, op, end, 0)..=(device, op, end, u64::MAX))
-            .take(MOST_ASKED);
+            .take(MAX_LOOKUPS);
         let mut fitting = numbers.filter_map(|(.., number)| {
             let length = self.io(*number)?.length;
             (length >= event.length).then_some((*number, length))
@@ -120,7 +120,7 @@ impl Requests {
         let behind = self
             .under_way
             .range((device, op, end.saturating_add(1), 0)..=(device, op, u64::MAX, u64::MAX));
-        let mut numbers = behind.take(MOST_ASKED).map(|(.., number)| *number);
+        let mut numbers = behind.take(MAX_LOOKUPS).map(|(.., number)| *number);
         numbers.find(|number| {
             let io = self.io(*number);
             io.is_some_and(|io| io.offset.0 <= event.begin())

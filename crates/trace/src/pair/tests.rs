@@ -274,14 +274,14 @@ fn a_request_that_hangs_holds_back_a_bounded_number() {
     let mut pairing = Pairing::default();
     pairing.push(event(0, RequestStep::Issued, Op::Read, 0, 8));
     let mut left = 0;
-    for n in 1..=MOST_HELD as u64 + 10 {
+    for n in 1..=MAX_HELD_REQUESTS as u64 + 10 {
         pairing.push(event(n, RequestStep::Issued, Op::Write, n * 8, 8));
         pairing.push(event(n, DONE, Op::Write, n * 8, 8));
         while pairing.pop().is_some() {
             left += 1;
         }
     }
-    assert_eq!(left, MOST_HELD as u64 + 11);
+    assert_eq!(left, MAX_HELD_REQUESTS as u64 + 11);
     assert!(pairing.requests.are_none_under_way());
 }
 
@@ -291,9 +291,9 @@ fn a_request_that_hangs_holds_back_others_for_a_while() {
     pairing.push(event(0, RequestStep::Issued, Op::Read, 0, 8));
     pairing.push(event(1, RequestStep::Issued, Op::Write, 8, 8));
     pairing.push(event(2, DONE, Op::Write, 8, 8));
-    pairing.advance(LONGEST_HELD - Nanos(1));
+    pairing.advance(MAX_HELD_TIME - Nanos(1));
     assert!(pairing.pop().is_none());
-    pairing.advance(LONGEST_HELD);
+    pairing.advance(MAX_HELD_TIME);
     assert_eq!(times(&pairing.pop().unwrap()), (None, 0, None));
     assert_eq!(times(&pairing.pop().unwrap()), (None, 1, Some(2)));
 }
@@ -333,16 +333,16 @@ fn by_completion_a_request_that_hangs_leaves_when_it_ends() {
     let mut pairing = Pairing::by_completion();
     pairing.push(event(0, RequestStep::Issued, Op::Read, 0, 8));
     let mut left = 0;
-    for n in 1..=3 * MOST_UNDER_WAY as u64 {
+    for n in 1..=3 * MAX_IN_FLIGHT as u64 {
         pairing.push(event(n, RequestStep::Issued, Op::Write, n * 8, 8));
         pairing.push(event(n, DONE, Op::Write, n * 8, 8));
         while let Some(io) = pairing.pop() {
             assert_eq!(io.op, Op::Write);
             left += 1;
         }
-        assert!(pairing.requests.len() <= MOST_UNDER_WAY + 1);
+        assert!(pairing.requests.len() <= MAX_IN_FLIGHT + 1);
     }
-    assert_eq!(left, 3 * MOST_UNDER_WAY);
+    assert_eq!(left, 3 * MAX_IN_FLIGHT);
     pairing.push(event(u64::MAX, DONE, Op::Read, 0, 8));
     assert_eq!(times(&pairing.pop().unwrap()), (None, 0, Some(u64::MAX)));
     assert!(pairing.pop().is_none() && pairing.requests.len() == 0);

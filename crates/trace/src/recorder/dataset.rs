@@ -20,7 +20,7 @@ use ui::exit::Failure;
 /// Time between two polls of the files.
 const INTERVAL: Duration = Duration::from_secs(5);
 /// Extents that are held at most: 64 MiB.
-const MOST: usize = 1 << 20;
+const MAX_EXTENTS: usize = 1 << 20;
 
 /// A run of a file.
 #[derive(Clone, Debug)]
@@ -137,7 +137,7 @@ impl Folder {
     fn runs(&self) -> Vec<Run> {
         let mut walk = FolderWalk::default();
         let mut links = VecDeque::from([self.path.clone()]);
-        while walk.runs.len() < MOST {
+        while walk.runs.len() < MAX_EXTENTS {
             if let Some(folder) = walk.folders.pop() {
                 for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
                     let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
@@ -170,7 +170,7 @@ impl Folder {
         }
         if found.is_dir() {
             walk.folders.push(path);
-        } else if found.is_file() && walk.runs.len() < MOST {
+        } else if found.is_file() && walk.runs.len() < MAX_EXTENTS {
             // Nor has one that is not to be read.
             let _ = self.add(&path, &mut walk.runs);
         }

@@ -34,7 +34,7 @@ use ui::output::{OutputFile, OutputFormat};
 /// Time between two polls of the kernel's buffers.
 const INTERVAL: Duration = Duration::from_millis(50);
 /// I/Os wait in memory for so long at most before their block is written.
-const LONGEST_BLOCK: Nanos = Nanos::from_secs(10);
+const MAX_BLOCK_TIME: Nanos = Nanos::from_secs(10);
 
 /// Event that ended a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -215,7 +215,7 @@ impl Recording {
             self.writer
                 .write(&io, &self.described.with(&self.capture))?;
         }
-        if now() - self.closed >= LONGEST_BLOCK {
+        if now() - self.closed >= MAX_BLOCK_TIME {
             self.closed = now();
             self.writer.close_block()?;
         }

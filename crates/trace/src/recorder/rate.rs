@@ -10,9 +10,9 @@ use record::Nanos;
 use super::target::Target;
 
 /// Time over which the rate is measured before a recording.
-const BEFORE: Nanos = Nanos(250_000_000);
+const WINDOW_BEFORE_RECORDING: Nanos = Nanos(250_000_000);
 /// Time over which it is measured while one runs.
-const MEANWHILE: Nanos = Nanos::from_secs(1);
+const WINDOW_WHILE_RECORDING: Nanos = Nanos::from_secs(1);
 
 /// Counters of the devices, and the highest rate that was seen.
 pub(super) struct RequestRate {
@@ -39,14 +39,14 @@ impl RequestRate {
     /// The rate since the start.
     pub(super) fn measure(&mut self) -> f64 {
         let passed = now() - self.since;
-        sleep((BEFORE - passed).into());
+        sleep((WINDOW_BEFORE_RECORDING - passed).into());
         self.count();
         self.highest
     }
 
     /// Takes in what came since the last time.
     pub(super) fn poll(&mut self) {
-        if now() - self.since >= MEANWHILE {
+        if now() - self.since >= WINDOW_WHILE_RECORDING {
             self.count();
         }
     }

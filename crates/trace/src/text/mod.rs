@@ -12,7 +12,7 @@ use crate::input::Input;
 use crate::io::ReadError;
 
 /// Bytes that a line may have.
-const LONGEST: usize = 64 << 10;
+const MAX_LINE_BYTES: usize = 64 << 10;
 
 /// A format whose records are lines.
 pub(crate) trait LineFormat: Send {
@@ -66,7 +66,7 @@ impl<F> TextDecoder<F> {
     /// Reads the next line; false at the end.
     fn next_line(&mut self) -> Result<bool, ReadError> {
         self.line.clear();
-        let mut limited = self.input.by_ref().take(LONGEST as u64 + 1);
+        let mut limited = self.input.by_ref().take(MAX_LINE_BYTES as u64 + 1);
         limited
             .read_until(b'\n', &mut self.line)
             .map_err(|source| ReadError::Io {
@@ -80,8 +80,8 @@ impl<F> TextDecoder<F> {
         while self.line.last().is_some_and(|c| matches!(c, b'\n' | b'\r')) {
             self.line.pop();
         }
-        match self.line.len() > LONGEST {
-            true => Err(self.at(Malformed::new(LONGEST, "the end of the line"))),
+        match self.line.len() > MAX_LINE_BYTES {
+            true => Err(self.at(Malformed::new(MAX_LINE_BYTES, "the end of the line"))),
             false => Ok(true),
         }
     }

@@ -7,7 +7,7 @@ use linux::machine::{available_memory, memory, online_processors};
 use record::{Bytes, Nanos};
 
 /// Bounds of the share of the memory that a processor's buffer takes at any rate.
-const LEAST: RangeInclusive<Bytes> = Bytes::MIB..=Bytes::mib(32);
+const GUARANTEED_SHARE: RangeInclusive<Bytes> = Bytes::MIB..=Bytes::mib(32);
 /// Share of the memory that all buffers take together at any rate, within these bounds.
 const SHARE_OF_MEMORY: u64 = 128;
 /// Share of the available memory that all buffers take together at most.
@@ -17,7 +17,7 @@ const SHARE_OF_AVAILABLE: u64 = 32;
 const REQUEST: u64 = 192;
 /// Longest time between two reads of the buffers that loses nothing: the reader also writes the trace, and waits for a
 /// disk that does not answer. The kernel aborts a request of SCSI or NVMe after 30 s (SD_TIMEOUT, NVME_IO_TIMEOUT).
-pub(crate) const AWAY: Nanos = Nanos::from_secs(30);
+pub(crate) const MAX_READ_INTERVAL: Nanos = Nanos::from_secs(30);
 
 /// Size of each processor's buffer.
 #[derive(Clone, Copy, Debug)]
@@ -60,7 +60,8 @@ impl BufferBounds {
 
     fn within(total: Bytes, available: Bytes, processors: usize) -> BufferBounds {
         let of_each = |all: u64| Bytes(all / processors.max(1) as u64);
-        let least = of_each(total.0 / SHARE_OF_MEMORY).clamp(*LEAST.start(), *LEAST.end());
+        let least = of_each(total.0 / SHARE_OF_MEMORY)
+            .clamp(*GUARANTEED_SHARE.start(), *GUARANTEED_SHARE.end());
         let most = of_each(available.0 / SHARE_OF_AVAILABLE).max(least);
         BufferBounds { least, most }
     }
@@ -74,10 +75,10 @@ impl BufferBounds {
     }
 }
 
-/// Size that holds the events of [`AWAY`] at a rate of requests a second, all of which one processor may issue and
-/// complete. In whole MiB, as a person would write it.
+/// Size that holds the events of [`MAX_READ_INTERVAL`] at a rate of requests a second, all of which one processor may
+/// issue and complete. In whole MiB, as a person would write it.
 fn size_for(rate: f64) -> Bytes {
-    let events = rate * AWAY.as_secs_f64() * REQUEST as f64;
+    let events = rate * MAX_READ_INTERVAL.as_secs_f64() * REQUEST as f64;
     Bytes((events as u64).next_multiple_of(Bytes::MIB.0))
 }
 

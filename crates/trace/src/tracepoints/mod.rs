@@ -15,14 +15,14 @@ use crate::event::Event;
 use crate::io::{DeviceIndex, NameIndex};
 use crate::order::Reorder;
 use crate::pair::{IoLayer, Pairing};
-pub(crate) use buffer::{AWAY, BufferBounds, BufferSize, option_for};
+pub(crate) use buffer::{BufferBounds, BufferSize, MAX_READ_INTERVAL, option_for};
 use decoder::Decoder;
 pub(crate) use decoder::{DecodedEvent, Tracepoint};
 
 /// Time after which an event of any processor is surely in its buffer.
-const SETTLED: Nanos = Nanos(2_000_000);
+const BUFFER_DELAY: Nanos = Nanos(2_000_000);
 /// A filter must be shorter: the kernel takes less than a page.
-const LONGEST_FILTER: usize = 4000;
+const MAX_FILTER_BYTES: usize = 4000;
 
 /// A device whose events are wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -170,7 +170,7 @@ impl Tracepoints {
 
     /// Time before which all events are in their buffers: what is collected from now on holds them.
     pub(crate) fn settled() -> Nanos {
-        now() - SETTLED
+        now() - BUFFER_DELAY
     }
 
     /// Gives the next event up to this time to `pairing`; false if there is none.
@@ -240,7 +240,7 @@ fn filter(devices: impl Iterator<Item = DeviceNumber>) -> Option<String> {
     let filter = terms.join(" || ");
     match filter.len() {
         0 => None,
-        1..LONGEST_FILTER => Some(filter),
+        1..MAX_FILTER_BYTES => Some(filter),
         // The kernel's word for no filter.
         _ => Some("0".to_owned()),
     }

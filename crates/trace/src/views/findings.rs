@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::figures::Figures;
 use crate::io::{Caveats, Header, WriteCache};
-use crate::tracepoints::{AWAY, option_for};
+use crate::tracepoints::{MAX_READ_INTERVAL, option_for};
 
 /// A reason to doubt a trace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -62,7 +62,7 @@ pub(crate) fn of(figures: &Figures, header: &Header, caveats: Caveats) -> Vec<Tr
             format!(
                 "{} lost, {share} of the I/Os: rates are too low, and some completions belong to other \
                  I/Os. Record again with a larger buffer than before, as far as the memory has room for one of each \
-                 processor: {} or more, which holds {AWAY} of the highest rate here.",
+                 processor: {} or more, which holds {MAX_READ_INTERVAL} of the highest rate here.",
                 ui::format::count(caveats.lost as usize, "event"),
                 option_for(figures.peak_iops()),
             ),

@@ -14,9 +14,9 @@ use crate::figures::{Figures, Group};
 use crate::io::{Described as _, NameIndex, Op, TraceReader, WriteCache};
 
 /// Rows of a table of names at most; JSON has as many.
-const MOST_NAMES: usize = 30;
+const MAX_LISTED_NAMES: usize = 30;
 /// Sizes that are listed at most.
-const MOST_SIZES: usize = 12;
+const MAX_LISTED_SIZES: usize = 12;
 /// Points of the working set's growth.
 const GROWTH_POINTS: usize = 20;
 
@@ -311,7 +311,7 @@ fn named(
         .map(|(index, group)| GroupShown::of(name(index), group))
         .collect();
     shown.sort_by(|a, b| b.ios.cmp(&a.ios).then_with(|| a.name.cmp(&b.name)));
-    shown.truncate(MOST_NAMES);
+    shown.truncate(MAX_LISTED_NAMES);
     Some(shown)
 }
 
@@ -346,7 +346,7 @@ fn sizes(figures: &Figures) -> Vec<SizeShown> {
         })
         .collect();
     sizes.sort_by_key(|size| std::cmp::Reverse(size.ios));
-    sizes.truncate(MOST_SIZES);
+    sizes.truncate(MAX_LISTED_SIZES);
     sizes
 }
 

@@ -135,7 +135,11 @@ pub(crate) fn facts(shown: &TraceDocument) -> Vec<(&'static str, String)> {
         ),
         (
             "working set",
-            format!("{about}{}{}", bytes(shown.distinct_bytes), grown(shown)),
+            format!(
+                "{about}{}{}",
+                bytes(shown.distinct_bytes),
+                growth_text(shown)
+            ),
         ),
         ("skew", skew.collect::<Vec<_>>().join(", ")),
         (
@@ -168,7 +172,7 @@ fn peak(shown: &TraceDocument) -> String {
 }
 
 /// Growth of the working set in the second half.
-fn grown(shown: &TraceDocument) -> String {
+fn growth_text(shown: &TraceDocument) -> String {
     let half = shown
         .growth
         .iter()

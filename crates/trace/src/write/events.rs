@@ -7,7 +7,7 @@ use record::Nanos;
 use super::output::Output;
 use crate::event::{Event, RequestStep};
 use crate::io::{Described, Io, Op};
-use crate::order::{HELD, Reorder};
+use crate::order::{REORDER_ENTRIES, Reorder};
 
 /// Writer of events.
 pub(super) trait EventOutput {
@@ -49,7 +49,7 @@ impl<W: EventOutput> Events<W> {
         }
     }
 
-    fn give(&mut self, keep: usize) -> io::Result<()> {
+    fn emit(&mut self, keep: usize) -> io::Result<()> {
         while self.waiting.len() > keep {
             if let Some(event) = self.waiting.pop() {
                 self.writer.event(&event, &self.known)?;
@@ -89,11 +89,11 @@ impl<W: EventOutput> Output for Events<W> {
         push(Some(io.queued.unwrap_or(io.issued)), RequestStep::Queued);
         push(Some(io.issued), RequestStep::Issued);
         push(io.completed, RequestStep::Completed { failed: io.failed });
-        self.give(HELD)
+        self.emit(REORDER_ENTRIES)
     }
 
     fn finish(mut self: Box<Self>) -> io::Result<()> {
-        self.give(0)?;
+        self.emit(0)?;
         self.writer.finish()
     }
 }

@@ -15,7 +15,7 @@ pub(super) enum Version {
 }
 
 /// fio discards waits below this (HOWTO, "wait").
-const SHORTEST_WAIT_US: u64 = 100;
+const MIN_WAIT_US: u64 = 100;
 
 /// Writer.
 pub(super) struct Iolog<W> {
@@ -78,7 +78,7 @@ impl<W: Write> Output for Iolog<W> {
         }
         let name = file_name(described, usize::from(io.device.0));
         let wait = micros.saturating_sub(self.waited);
-        if self.version == Version::Two && wait >= SHORTEST_WAIT_US {
+        if self.version == Version::Two && wait >= MIN_WAIT_US {
             writeln!(self.out, "{name} wait {wait} 0")?;
             self.waited = micros;
         }

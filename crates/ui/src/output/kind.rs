@@ -43,7 +43,7 @@ const STDOUT: &str = "/dev/stdout";
 /// A marker is searched for within so many bytes.
 const HEAD: u64 = 4096;
 /// A document that is longer is not one of ours.
-const LONGEST_DOCUMENT: u64 = 64 << 20;
+const MAX_DOCUMENT_BYTES: u64 = 64 << 20;
 /// Major and minor number of /dev/null (Documentation/admin-guide/devices.txt of the kernel).
 const NULL: (u32, u32) = (1, 3);
 
@@ -74,7 +74,7 @@ impl OutputFormat {
     /// True if the file, which is read from its beginning, has this format's marker.
     fn is_marked(self, file: &mut File) -> io::Result<bool> {
         let most = match self {
-            OutputFormat::Json => LONGEST_DOCUMENT,
+            OutputFormat::Json => MAX_DOCUMENT_BYTES,
             OutputFormat::Page
             | OutputFormat::HostList
             | OutputFormat::ManPage

@@ -20,7 +20,7 @@ use super::output::TerminalOutput;
 use super::text::Capabilities;
 
 /// The time that a terminal may take until the lines are gone.
-const HIDING: Duration = Duration::from_millis(200);
+const HIDE_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// The part of a terminal on which lines are drawn in place. They go with it.
 pub struct Inline {
@@ -86,13 +86,13 @@ impl Inline {
     pub fn hide(&mut self) {
         let _ = self.erase();
         self.drawn = 0;
-        self.out.drain(HIDING);
+        self.out.drain(HIDE_TIMEOUT);
     }
 
     /// Leaves the lines where they are, and draws those to come below them.
     pub fn keep(&mut self) {
         self.drawn = 0;
-        self.out.drain(HIDING);
+        self.out.drain(HIDE_TIMEOUT);
     }
 
     /// Goes to where the first line began, and clears all from there on.

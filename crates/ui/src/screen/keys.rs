@@ -32,7 +32,7 @@ pub enum Key {
 }
 
 /// A sequence that is longer than this is none.
-const LONGEST: usize = 32;
+const MAX_SEQUENCE_BYTES: usize = 32;
 
 /// Makes keys of bytes, which may be cut anywhere.
 #[derive(Debug, Default)]
@@ -52,7 +52,7 @@ impl Keys {
                     keys.extend(key);
                     at += length;
                 }
-                ParsedKey::Cut if self.pending.len() - at > LONGEST => at += 1,
+                ParsedKey::Cut if self.pending.len() - at > MAX_SEQUENCE_BYTES => at += 1,
                 ParsedKey::Cut => break,
             }
         }
@@ -211,7 +211,7 @@ mod tests {
         for _ in 0..1000 {
             keys.take(b"1;");
         }
-        assert!(keys.pending.len() <= LONGEST + 2);
+        assert!(keys.pending.len() <= MAX_SEQUENCE_BYTES + 2);
     }
 
     proptest! {

@@ -12,7 +12,7 @@ use rustix::fs::OFlags;
 use rustix::termios::tcgetwinsize;
 
 /// The size of a terminal that does not tell it, such as a serial line.
-const USUAL: Size = Size {
+const DEFAULT_SIZE: Size = Size {
     width: 80,
     height: 24,
 };
@@ -60,7 +60,7 @@ impl TerminalOutput {
                 width: size.ws_col,
                 height: size.ws_row,
             },
-            _ => USUAL,
+            _ => DEFAULT_SIZE,
         }
     }
 

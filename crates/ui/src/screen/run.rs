@@ -13,7 +13,7 @@ use super::terminal::Terminal;
 use super::text::Capabilities;
 
 /// The interval at which it is checked whether the shell has given the terminal back.
-const AWAY: Duration = Duration::from_millis(500);
+const FOREGROUND_POLL: Duration = Duration::from_millis(500);
 
 /// Action of the screen after a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +62,7 @@ pub fn run(mut terminal: Terminal, app: &mut dyn App, interrupt: &AtomicBool) ->
                 terminal.take_over()?;
                 is_stale = true;
             } else {
-                wait = Some(wait.map_or(AWAY, |wait| wait.min(AWAY)));
+                wait = Some(wait.map_or(FOREGROUND_POLL, |wait| wait.min(FOREGROUND_POLL)));
             }
         }
         if terminal.has_new_size() {

@@ -32,9 +32,9 @@ use crate::signals;
 /// The time after which an escape that nothing follows is a key of its own.
 const ESCAPE: Duration = Duration::from_millis(50);
 /// Timeout for restoring the terminal.
-const LEAVING: Duration = Duration::from_millis(200);
+const RESTORE_TIMEOUT: Duration = Duration::from_millis(200);
 /// Timeout for a stop that was requested.
-const STOPPING: Duration = Duration::from_millis(300);
+const STOP_TIMEOUT: Duration = Duration::from_millis(300);
 /// Ends a sequence that was cut (ECMA-48, CAN).
 const CANCEL: char = '\u{18}';
 
@@ -63,7 +63,7 @@ fn leave(out: &mut TerminalOutput) -> io::Result<()> {
 }
 
 /// State that restores the terminal. Static, because the panic hook of any thread needs it.
-static TAKEN: Mutex<Option<SavedTerminal>> = Mutex::new(None);
+static SAVED_TERMINAL: Mutex<Option<SavedTerminal>> = Mutex::new(None);
 
 /// Saved settings of a terminal, and its descriptor.
 struct SavedTerminal {
@@ -77,7 +77,7 @@ impl SavedTerminal {
     fn put_back(mut self) {
         // A write to memory does not fail.
         let _ = leave(&mut self.out);
-        self.out.drain(LEAVING);
+        self.out.drain(RESTORE_TIMEOUT);
         // In the background the shell has its own ways by now, and asking would stop the process.
         if is_foreground(&self.keys) {
             let _ = tcsetattr(&self.keys, OptionalActions::Now, &self.before);
@@ -87,7 +87,10 @@ impl SavedTerminal {
 
 /// Puts the terminal back, if it is taken.
 pub fn put_back() {
-    let taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let taken = SAVED_TERMINAL
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .take();
     if let Some(taken) = taken {
         taken.put_back();
     }
@@ -100,7 +103,7 @@ fn put_back_on_panic() {
         let before = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
             // A panic while it is taken or put back finds the lock held, and must not wait for itself.
-            let taken = match TAKEN.try_lock() {
+            let taken = match SAVED_TERMINAL.try_lock() {
                 Ok(mut taken) => taken.take(),
                 Err(TryLockError::Poisoned(taken)) => taken.into_inner().take(),
                 Err(TryLockError::WouldBlock) => None,
@@ -191,7 +194,9 @@ impl Terminal {
     /// True if it shows this program's screen. After a stop (Ctrl-Z) it shows the shell's.
     pub(super) fn is_taken(&mut self) -> bool {
         if self.continued.swap(false, Relaxed) && self.is_taken {
-            *TAKEN.lock().unwrap_or_else(PoisonError::into_inner) = None;
+            *SAVED_TERMINAL
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner) = None;
             self.is_taken = false;
         }
         self.is_taken
@@ -214,7 +219,9 @@ impl Terminal {
         self.before = Some(before.clone());
         let mut raw = before.clone();
         raw.make_raw();
-        *TAKEN.lock().unwrap_or_else(PoisonError::into_inner) = Some(SavedTerminal {
+        *SAVED_TERMINAL
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = Some(SavedTerminal {
             keys: self.keys.try_clone()?,
             out: self.out.try_clone()?,
             before,
@@ -234,7 +241,7 @@ impl Terminal {
         kill_current_process_group(Signal::TSTP)?;
         // The stop may come a moment later; where the kernel finds no process that could continue this one,
         // it does not come at all.
-        self.listen(None, Some(STOPPING), false)?;
+        self.listen(None, Some(STOP_TIMEOUT), false)?;
         Ok(())
     }
 

@@ -10,9 +10,9 @@ use engine::list::{
 use record::{Bytes, Nanos};
 use study::interval::{Interval, mean_interval};
 
-use super::super::pace::{PROBE, nap};
+use super::super::pace::{PROBE_MARK, idle_wait};
 use super::volume_pace::{Pacing, VolumePace};
-use reader::{BESIDE, Volume};
+use reader::{REQUEST_SIZE_BESIDE_FOREGROUND, Volume};
 
 /// Requests in flight: with 512 KiB each enough for more than any instance gives of warm blocks, and few enough for
 /// others to live beside them.
@@ -20,9 +20,9 @@ pub(super) const DEPTH: u32 = 16;
 /// The mark of a block.
 const BLOCK: u64 = 0;
 /// Number of parts, of as many requests each, whose rates show how much the rate varies.
-const PARTS: usize = 20;
+const RATE_PARTS: usize = 20;
 /// Time after which it ends beside a foreground, where the rate is known by then.
-const LONGEST: Nanos = Nanos::from_secs(20);
+const MAX_TIME_BESIDE_FOREGROUND: Nanos = Nanos::from_secs(20);
 
 /// Reads whole blocks that are warm now, several at once, to see what the volume gives.
 pub(super) struct Burst<'a> {
@@ -65,13 +65,13 @@ impl<'a> Burst<'a> {
         let half = self.came.len() / 2;
         let from = match self.paced.pace.has_probed() {
             false => 0,
-            true => half.min(self.came.len().saturating_sub(PARTS)),
+            true => half.min(self.came.len().saturating_sub(RATE_PARTS)),
         };
         let (before, counting) = self.came.split_at(from);
-        let each = counting.len() / PARTS;
+        let each = counting.len() / RATE_PARTS;
         let mut since = before.last().map_or(Nanos(0), |last| last.0);
         let mut per_byte_s = Vec::new();
-        for part in counting.chunks_exact(each.max(1)).take(PARTS) {
+        for part in counting.chunks_exact(each.max(1)).take(RATE_PARTS) {
             let until = part.last().map_or(since, |last| last.0);
             let bytes: u64 = part.iter().map(|one| one.1).sum();
             per_byte_s.push((until - since).as_secs_f64() / bytes as f64);
@@ -99,7 +99,7 @@ impl Burst<'_> {
             self.left = offset..offset + self.block;
         }
         let most = match self.paced.pace.is_beside() {
-            true => BESIDE.0.min(self.block),
+            true => REQUEST_SIZE_BESIDE_FOREGROUND.0.min(self.block),
             false => self.block,
         };
         let piece = self.left.start..self.left.end.min(self.left.start + most);
@@ -109,7 +109,9 @@ impl Burst<'_> {
 
     /// True if enough came beside a foreground.
     fn is_enough(&self, now: Nanos) -> bool {
-        now >= LONGEST && self.came.len() >= 2 * PARTS && self.paced.pace.is_beside()
+        now >= MAX_TIME_BESIDE_FOREGROUND
+            && self.came.len() >= 2 * RATE_PARTS
+            && self.paced.pace.is_beside()
     }
 }
 
@@ -132,7 +134,7 @@ impl RequestSource for Burst<'_> {
             return Next::Request(probe);
         }
         if self.in_flight >= DEPTH {
-            return nap(now);
+            return idle_wait(now);
         }
         if let Some(wait) = self.paced.pace.wait(now) {
             return wait;
@@ -149,7 +151,7 @@ impl RequestSource for Burst<'_> {
 
     fn done(&mut self, now: Nanos, done: CompletedRequest) {
         let bytes = Bytes(u64::from(done.request.len));
-        if done.request.tag == PROBE {
+        if done.request.tag == PROBE_MARK {
             return self.paced.pace.note_probe(now, bytes, done.latency);
         }
         self.in_flight = self.in_flight.saturating_sub(1);

@@ -6,25 +6,25 @@ use engine::list::{CompletedRequest, Next, Request, RequestSource};
 use record::{Bytes, Nanos};
 use study::cold::sample::Pair;
 
-use super::super::pace::{PROBE, nap};
+use super::super::pace::{PROBE_MARK, idle_wait};
 use super::volume_pace::VolumePace;
 
 /// Number of places that are read.
-pub(super) const PLACES: u64 = 400;
+pub(super) const SAMPLED_PLACES: u64 = 400;
 /// Requests in flight: few enough that they do not wait for each other.
 pub(super) const DEPTH: u32 = 4;
 /// Number of other places between the two reads of one, once there are so many, so that the second does not meet what
 /// the first has caused.
-const LAG: usize = 32;
+const PLACES_BETWEEN_READS: usize = 32;
 /// Number of places that are read before there is a warm one to read beside them; they are not judged.
-pub(super) const LEAD: usize = 2;
+pub(super) const LEAD_PLACES: usize = 2;
 /// Bytes that are read of a place: as many as by a probe.
 pub(super) const PAGE: u32 = reader::PROBE_BYTES;
 
 /// The first byte of a block in each of many equal parts of a volume, in an order of chance.
 pub(super) fn places(size: Bytes, block: Bytes, seed: u64) -> Vec<u64> {
     let blocks = size.0 / block.0;
-    let count = blocks.min(PLACES);
+    let count = blocks.min(SAMPLED_PLACES);
     let mut places: Vec<u64> = (0..count)
         .map(|part| {
             let from = part * blocks / count;
@@ -82,7 +82,7 @@ impl<'a> PairedReads<'a> {
 
     /// The place that is read beside this one: it is warm, and was read a while ago if it can be.
     fn warm_neighbour(&self, place: usize) -> Option<usize> {
-        let lag = (place / 2).clamp(LEAD, LAG);
+        let lag = (place / 2).clamp(LEAD_PLACES, PLACES_BETWEEN_READS);
         warm_until(&self.read, place.checked_sub(lag)?)
     }
 
@@ -160,7 +160,7 @@ impl RequestSource for PairedReads<'_> {
                 return Next::Request(probe);
             }
             if !is_back {
-                return nap(now);
+                return idle_wait(now);
             }
             if let Some(wait) = self.paced.pace.wait(now) {
                 return wait;
@@ -177,7 +177,7 @@ impl RequestSource for PairedReads<'_> {
 
     fn done(&mut self, now: Nanos, done: CompletedRequest) {
         let bytes = Bytes(u64::from(done.request.len));
-        if done.request.tag == PROBE {
+        if done.request.tag == PROBE_MARK {
             return self.paced.pace.note_probe(now, bytes, done.latency);
         }
         self.paced

@@ -5,7 +5,7 @@ use serde::Serialize;
 use study::cold::forecast::Limit;
 
 use super::super::forecast::{Schedule, ScheduleDocument};
-use super::checked::{VolumeCheck, longest};
+use super::result::{VolumeCheck, longest};
 use crate::args::WarmArgs;
 use ui::context::Context;
 use ui::exit::Failure;

@@ -9,9 +9,9 @@ use engine::list::simulated::{SimulatedVolume, VolumeModel as Simulated};
 use engine::list::{BufferMode, RequestSource};
 
 use super::super::limit::SharedRateLimit as Shared;
-use super::super::pace::{IoPolicy, PROBE, Pace};
+use super::super::pace::{IoPolicy, PROBE_MARK, Pace};
 use super::burst::Burst;
-use super::pairs::PLACES;
+use super::pairs::SAMPLED_PLACES;
 use super::volume_pace::VolumePace;
 use super::*;
 use record::Nanos;
@@ -34,10 +34,10 @@ fn beside(limit: &Shared, targets: Targets) -> VolumePace<'_> {
 fn places_are_blocks_all_over_the_volume_and_none_comes_twice() {
     let size = Bytes::gib(10);
     let all = places(size, BLOCK, 7);
-    assert_eq!(all.len() as u64, PLACES);
+    assert_eq!(all.len() as u64, SAMPLED_PLACES);
     let distinct: BTreeSet<u64> = all.iter().copied().collect();
-    assert_eq!(distinct.len() as u64, PLACES);
-    let part = size.0 / PLACES;
+    assert_eq!(distinct.len() as u64, SAMPLED_PLACES);
+    let part = size.0 / SAMPLED_PLACES;
     for (index, place) in distinct.iter().enumerate() {
         let from = index as u64 * part;
         assert!((from / BLOCK.0 * BLOCK.0..from + part).contains(place));
@@ -63,7 +63,7 @@ fn each_first_read_is_in_flight_with_one_of_a_place_that_was_read_before() {
         for (at, one) in made.iter().enumerate() {
             let is_first = !read[..at].contains(&read[at]);
             let place = one.request.tag / 2;
-            if !is_first || place < LEAD as u64 {
+            if !is_first || place < LEAD_PLACES as u64 {
                 continue;
             }
             let beside = made
@@ -78,8 +78,8 @@ fn each_first_read_is_in_flight_with_one_of_a_place_that_was_read_before() {
             assert!(before.completed <= one.began, "{count} {place}");
             first_issued += usize::from(made[at - 1] != *beside);
         }
-        assert_eq!(pairs.pairs().len() as u64, count - LEAD as u64);
-        let judged = count as usize - LEAD;
+        assert_eq!(pairs.pairs().len() as u64, count - LEAD_PLACES as u64);
+        let judged = count as usize - LEAD_PLACES;
         assert!((judged / 4..=3 * judged / 4).contains(&first_issued));
     }
 }
@@ -165,7 +165,7 @@ fn beside_a_foreground_pairs_go_one_after_the_other_and_the_cold_share_is_the_sa
         let mut pairs = PairedReads::new(&places, 3, paced);
         run(&volume, &mut pairs, DEPTH + 1, Bytes(u64::from(PAGE)));
         let made = volume.requests();
-        let reads = || made.iter().filter(|one| one.request.tag != PROBE);
+        let reads = || made.iter().filter(|one| one.request.tag != PROBE_MARK);
         let at_once = |at: Nanos| {
             let in_flight = reads().filter(|one| one.began <= at && at < one.completed);
             in_flight.count()

@@ -9,14 +9,14 @@ use super::probes::page_at;
 
 /// Number of requests in a row that have to fail before the device is tried. Doubled after each answer, since a disk
 /// with large bad places gives many such rows.
-const FAILURES: u32 = 64;
+const MAX_FAILURES: u32 = 64;
 /// Number of times that this is doubled, at most.
-const MOST_DOUBLED: u32 = 4;
+const MAX_DOUBLINGS: u32 = 4;
 /// Number of pages that are requested to try the device.
-const PAGES: u64 = 8;
+const TEST_PAGES: u64 = 8;
 /// Pause before these: a controller may be reset meanwhile, and a device that is being taken away fails its requests
 /// before it is no longer listed.
-const PAUSE: Nanos = Nanos(1_000_000_000);
+const TEST_DELAY: Nanos = Nanos(1_000_000_000);
 
 /// Suspicion about a device.
 #[derive(Debug, Default)]
@@ -67,16 +67,17 @@ impl DeviceDoubt {
     /// Asks, if there is reason to: for pages of what could be read before, or of the whole volume
     /// where nothing could.
     pub(super) fn poll(&mut self, now: Nanos, done: &Ranges, size: Bytes) {
-        let enough = FAILURES << self.answers.min(MOST_DOUBLED);
+        let enough = MAX_FAILURES << self.answers.min(MAX_DOUBLINGS);
         if self.requested.is_some() || self.is_silent || self.failures < enough {
             return;
         }
         let all = Ranges::all(size);
         let places = if done.is_empty() { &all } else { done };
         let total = places.total().0;
-        let pages = (0..PAGES).filter_map(|number| page_at(places, total / PAGES * number));
+        let pages =
+            (0..TEST_PAGES).filter_map(|number| page_at(places, total / TEST_PAGES * number));
         self.requested = Some(SuspectPages {
-            not_before: now + PAUSE,
+            not_before: now + TEST_DELAY,
             pages: pages.collect(),
             in_flight: 0,
             has_answered: false,
@@ -156,13 +157,13 @@ mod tests {
             doubt.poll(Nanos(0), &Ranges::new(), size);
             doubt.is_open()
         };
-        assert!(!row(&mut doubt, FAILURES - 1));
+        assert!(!row(&mut doubt, MAX_FAILURES - 1));
         assert!(row(&mut doubt, 1));
         assert!(
             requested(&mut doubt, Nanos(0)).is_empty(),
             "it is given time"
         );
-        let pages = requested(&mut doubt, PAUSE);
+        let pages = requested(&mut doubt, TEST_DELAY);
         let starts: Vec<u64> = pages.iter().rev().map(|page| page.start / PAGE).collect();
         assert_eq!(starts, [0, 100, 200, 300, 400, 500, 600, 700]);
         doubt.note_completed(false);
@@ -170,12 +171,12 @@ mod tests {
         (0..6).for_each(|_| doubt.note_completed(false));
         assert!(!doubt.is_open() && !doubt.is_silent());
         // Twice as many have to fail now, and one that succeeds in between begins a new row.
-        assert!(!row(&mut doubt, 2 * FAILURES - 1));
+        assert!(!row(&mut doubt, 2 * MAX_FAILURES - 1));
         doubt.succeeded();
         assert!(!row(&mut doubt, 1));
         doubt.blames(0..PAGE);
-        assert!(row(&mut doubt, 2 * FAILURES));
-        for _ in requested(&mut doubt, PAUSE) {
+        assert!(row(&mut doubt, 2 * MAX_FAILURES));
+        for _ in requested(&mut doubt, TEST_DELAY) {
             assert!(!doubt.is_silent());
             doubt.note_completed(false);
         }
@@ -187,12 +188,12 @@ mod tests {
     fn pages_that_were_read_are_requested_again_and_a_late_answer_is_one() {
         let done = Ranges::from(16 * PAGE..32 * PAGE);
         let mut doubt = DeviceDoubt::default();
-        (0..FAILURES).for_each(|_| doubt.failed());
+        (0..MAX_FAILURES).for_each(|_| doubt.failed());
         doubt.poll(Nanos(0), &done, Bytes(800 * PAGE));
-        let page = doubt.next_page(PAUSE).unwrap();
+        let page = doubt.next_page(TEST_DELAY).unwrap();
         assert_eq!(page, 30 * PAGE..31 * PAGE);
         doubt.succeeded();
-        assert_eq!(doubt.next_page(PAUSE), None, "one answer is enough");
+        assert_eq!(doubt.next_page(TEST_DELAY), None, "one answer is enough");
         doubt.note_completed(false);
         assert!(!doubt.is_open() && !doubt.is_silent());
     }

@@ -107,7 +107,7 @@ fn read_plan<T>(
     let list = List {
         files: &[&File::open("/dev/null").unwrap()],
         memory: BufferMode::Reads,
-        max_in_flight: MOST_DEPTH as u32 + 1,
+        max_in_flight: MAX_DEPTH as u32 + 1,
         largest: UNIT,
         interface: IoInterface::Auto,
         interrupt: &AtomicBool::new(false),
@@ -213,7 +213,10 @@ fn a_disk_with_many_bad_blocks_is_not_read_page_by_page_for_ever() {
         assert!(reading.is_coarse());
         assert_eq!(reading.unreadable(), &bad);
         let spent = reading.work.spent(volume.now());
-        assert!(spent < reader::LONGEST + Nanos::from_secs(1), "{spent:?}");
+        assert!(
+            spent < reader::MAX_NARROWING_TIME + Nanos::from_secs(1),
+            "{spent:?}"
+        );
     });
 }
 
@@ -470,7 +473,7 @@ fn idle(volume: VolumeModel, others: std::ops::Range<u64>, pages: u64) -> Idled 
         (reading.foreground(), reading.others_share().unwrap())
     });
     let made = volume.requests();
-    let probes = made.iter().filter(|one| one.request.tag == PROBE);
+    let probes = made.iter().filter(|one| one.request.tag == PROBE_MARK);
     Idled {
         seconds: volume.now().as_secs_f64(),
         probes: probes.map(|one| one.began..one.completed).collect(),

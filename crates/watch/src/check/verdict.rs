@@ -216,7 +216,7 @@ impl Observations {
         if details {
             for figures in figures.chunk_by(|one, next| one.device == next.device) {
                 let device = figures[0].device.as_deref().unwrap_or("host");
-                let shown: Vec<String> = figures.iter().map(Figure::shown).collect();
+                let shown: Vec<String> = figures.iter().map(Figure::figure_text).collect();
                 text += &format!("{}: {}\n", device.replace('|', " "), shown.join(", "));
             }
         }
@@ -239,7 +239,7 @@ impl Figure {
     }
 
     /// The figure in words: `await 0.3ms`.
-    fn shown(&self) -> String {
+    fn figure_text(&self) -> String {
         let value = self.value.map_or_else(
             || "unknown".to_owned(),
             |value| format!("{}{}", rounded(value), self.metric.unit()),

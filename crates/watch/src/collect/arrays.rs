@@ -8,10 +8,10 @@ use linux::{Root, md};
 use record::Nanos;
 use record::sample::{ArraySample, Member, SyncAction};
 
-use super::roster::Roster;
+use super::device_registry::DeviceRegistry;
 
 /// Longest time between two readings of errors and mismatches, which sysfs has in a file for each member.
-const FRESH: Nanos = Nanos::from_secs(10);
+const REREAD_INTERVAL: Nanos = Nanos::from_secs(10);
 
 /// The arrays of the host.
 pub(super) struct Arrays {
@@ -64,7 +64,7 @@ impl Arrays {
 
     /// Reads sysfs again where the last reading is old, or the arrays changed.
     pub(super) fn keep_fresh(&mut self, now: Nanos, root: &Root, devices: &Devices) {
-        let old = self.last.is_none_or(|last| now - last >= FRESH);
+        let old = self.last.is_none_or(|last| now - last >= REREAD_INTERVAL);
         if !self.lines.is_empty() && (old || self.is_due) {
             self.last = Some(now);
             self.refresh(root, devices);
@@ -95,7 +95,7 @@ impl Arrays {
     }
 
     /// State of an array; `None` where the device is none.
-    pub(super) fn sample(&self, name: &str, roster: &Roster) -> Option<ArraySample> {
+    pub(super) fn sample(&self, name: &str, registry: &DeviceRegistry) -> Option<ArraySample> {
         let line = self.lines.iter().find(|line| line.name == name)?;
         let details = self.details.get(name);
         let array = details.map(|details| &details.array);
@@ -109,7 +109,7 @@ impl Arrays {
                 .or(array.and_then(|array| array.wanted)),
             degraded: degraded(line, array),
             mismatched: details.and_then(|details| details.mismatched),
-            members: members(line, array, roster),
+            members: members(line, array, registry),
         })
     }
 }
@@ -139,7 +139,7 @@ fn action(line: &ArrayLine, array: Option<&md::Array>) -> Option<SyncAction> {
     }
 }
 
-fn members(line: &ArrayLine, array: Option<&md::Array>, roster: &Roster) -> Vec<Member> {
+fn members(line: &ArrayLine, array: Option<&md::Array>, registry: &DeviceRegistry) -> Vec<Member> {
     let mut members: Vec<Member> = line
         .members
         .iter()
@@ -153,7 +153,7 @@ fn members(line: &ArrayLine, array: Option<&md::Array>, roster: &Roster) -> Vec<
                 state.push("faulty".to_owned());
             }
             Member {
-                device: roster.id_of(&word.name),
+                device: registry.id_of(&word.name),
                 name: word.name.clone(),
                 slot: known.and_then(|member| member.slot),
                 state,

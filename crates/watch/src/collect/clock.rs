@@ -8,7 +8,7 @@ use rustix::time::{ClockId, Timespec, clock_gettime};
 
 /// Least step of the time of day that is taken for a jump: the clocks are read one after the other, and the time of
 /// day is slewed.
-const JUMP: Nanos = Nanos::from_secs(1);
+const MIN_CLOCK_JUMP: Nanos = Nanos::from_secs(1);
 
 /// Reading of the clocks at a moment.
 #[derive(Clone, Copy, Debug)]
@@ -71,9 +71,9 @@ impl Timeline {
         let wall = now.wall.as_nanosecond() - last.wall.as_nanosecond();
         let jump = wall - i128::from(passed.0);
         let far = Nanos(u64::try_from(jump.unsigned_abs()).unwrap_or(u64::MAX));
-        let gap = if passed - length > JUMP {
+        let gap = if passed - length > MIN_CLOCK_JUMP {
             Some(Gap::Suspended(passed - length))
-        } else if far <= JUMP {
+        } else if far <= MIN_CLOCK_JUMP {
             None
         } else if jump > 0 {
             Some(Gap::SetForward(far))

@@ -2,12 +2,12 @@
 
 mod arrays;
 mod clock;
+mod device_registry;
 mod host;
 mod processes;
 mod processors;
 mod rates;
 mod requests;
-mod roster;
 #[cfg(test)]
 mod tests;
 mod vendor;
@@ -23,13 +23,13 @@ use record::sample::{DeviceSample, Sample, SampleSource, SourceKind};
 
 use arrays::Arrays;
 use clock::{ClockReading, Timeline};
+use device_registry::{DeviceReading, DeviceRegistry};
 use host::Host;
 use requests::Requests;
-use roster::{DeviceReading, Roster};
 use vendor::Vendor;
 
 /// Shortest interval: counters of milliseconds move in whole ones.
-const LEAST: Duration = Duration::from_millis(10);
+const MIN_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Reads the kernel's counters, and makes samples of their differences.
 pub(crate) struct Collector {
@@ -37,7 +37,7 @@ pub(crate) struct Collector {
     counters: AllCounters,
     sized: Option<SizedReader>,
     timeline: Timeline,
-    roster: Roster,
+    registry: DeviceRegistry,
     arrays: Arrays,
     host: Host,
     vendor: Vendor,
@@ -60,7 +60,7 @@ impl Collector {
             counters,
             sized: SizedReader::open(root).ok(),
             timeline: Timeline::default(),
-            roster: Roster::new(root),
+            registry: DeviceRegistry::new(root),
             arrays: Arrays::open(root),
             host: Host::open(root, &mut notes),
             vendor: Vendor::new(vendor_period.max(Duration::from_secs(1))),
@@ -90,27 +90,27 @@ impl Collector {
     }
 
     fn sample_at(&mut self, now: ClockReading) -> linux::Result<Option<Sample>> {
-        let Some(interval) = self.timeline.advance(now, LEAST.into()) else {
+        let Some(interval) = self.timeline.advance(now, MIN_INTERVAL.into()) else {
             return Ok(None);
         };
-        self.roster.begin(interval.at);
-        let mut found = Vec::with_capacity(self.roster.len());
+        self.registry.begin(interval.at);
+        let mut found = Vec::with_capacity(self.registry.len());
         for line in self.counters.read()? {
-            found.push(self.roster.observe(&line));
+            found.push(self.registry.observe(&line));
         }
         let sized = self.sized.as_mut().and_then(|file| file.read().ok());
-        let mut removed = self.roster.end_reading(sized.as_ref());
+        let mut removed = self.registry.end_reading(sized.as_ref());
         let arrays_changed = self.arrays.poll();
-        let is_due = self.roster.is_due(now.monotonic, arrays_changed);
+        let is_due = self.registry.is_due(now.monotonic, arrays_changed);
         if is_due {
-            self.roster.refresh(&self.root, &mut self.notes);
-            self.arrays.refresh(&self.root, self.roster.devices());
+            self.registry.refresh(&self.root, &mut self.notes);
+            self.arrays.refresh(&self.root, self.registry.devices());
             self.vendor
-                .watch(&self.root, self.roster.devices_of_vendors());
+                .watch(&self.root, self.registry.devices_of_vendors());
         }
-        removed.extend(self.roster.take_replaced());
+        removed.extend(self.registry.take_replaced());
         self.arrays
-            .keep_fresh(now.monotonic, &self.root, self.roster.devices());
+            .keep_fresh(now.monotonic, &self.root, self.registry.devices());
         let host = self.host.poll(interval.length, &mut self.notes);
         let seconds = interval.length.as_secs_f64();
         let mut devices: Vec<(u32, DeviceSample)> = found
@@ -128,7 +128,7 @@ impl Collector {
         };
         self.vendor.add_to(&mut sample.devices, &mut self.notes);
         if let Some((requests, names)) = &mut self.requests {
-            let devices = self.roster.devices();
+            let devices = self.registry.devices();
             let traced = match is_due {
                 true => requests.trace(&self.root, devices, &sample, names),
                 false => Ok(()),
@@ -143,9 +143,9 @@ impl Collector {
     }
 
     fn device(&self, seen: &DeviceReading, seconds: f64) -> Option<(u32, DeviceSample)> {
-        let (rank, device) = self.roster.device(seen)?;
+        let (rank, device) = self.registry.device(seen)?;
         let mut sample = rates::sample(device, seen, seconds);
-        sample.array = self.arrays.sample(&sample.device.name, &self.roster);
+        sample.array = self.arrays.sample(&sample.device.name, &self.registry);
         Some((rank, sample))
     }
 
@@ -156,7 +156,7 @@ impl Collector {
 
     /// True if statistics pages of volumes are read, which takes a capability each time.
     pub(crate) fn reads_vendor_pages(&self) -> bool {
-        !self.roster.devices_of_vendors().is_empty()
+        !self.registry.devices_of_vendors().is_empty()
     }
 
     /// Facts about the host as the source of samples.

@@ -11,10 +11,10 @@ use record::sample::ProcessSample;
 use record::{Bytes, Nanos};
 
 /// Number of processes that a sample names.
-const MOST: usize = 10;
+const MAX_PROCESSES: usize = 10;
 /// Part of the time, as one in so many, that may be spent on reading counters: with thousands of processes that takes
 /// a while.
-const SHARE: u32 = 50;
+const COUNTERS_TIME_DIVISOR: u32 = 50;
 
 /// Counters at the last poll.
 pub(super) struct Processes {
@@ -73,7 +73,7 @@ impl Processes {
         self.names
             .retain(|process, _| requests.contains_key(process));
         let took = began.elapsed();
-        self.next = began + (took * SHARE).min(Duration::from_secs(60));
+        self.next = began + (took * COUNTERS_TIME_DIVISOR).min(Duration::from_secs(60));
         (found, now - then)
     }
 
@@ -104,7 +104,7 @@ impl Processes {
         let mut all: Vec<ProcessSample> = pids.into_iter().map(moved).collect();
         all.retain(|one| one.weight() > 0);
         all.sort_by_key(|one| (Reverse(one.weight()), one.pid));
-        all.truncate(MOST);
+        all.truncate(MAX_PROCESSES);
         for one in &mut all {
             let name = process_name(&self.root, one.pid);
             let name = name.or_else(|| self.names.get(&one.pid).map(ToString::to_string));

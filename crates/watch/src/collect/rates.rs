@@ -6,17 +6,17 @@ use linux::diskstats::{CountedFields, DiskStats, SECTOR};
 use record::sample::{BytesPerSecond, Device, DeviceKind, DeviceSample, Flow, Fraction, PerSecond};
 use record::{Bytes, Nanos};
 
-use super::roster::DeviceReading;
+use super::device_registry::DeviceReading;
 
 /// Counts in flight from here on are small numbers below zero: some kernels count a request of a stacked device as
 /// done before it began.
-const BELOW_ZERO: u64 = 1 << 31;
+const MIN_NEGATIVE_COUNT: u64 = 1 << 31;
 
 /// The sample of a device.
 pub(super) fn sample(device: Arc<Device>, seen: &DeviceReading, seconds: f64) -> DeviceSample {
     let mut sample = DeviceSample::unknown(device);
     let in_flight = seen.stats.in_flight;
-    sample.in_flight = (in_flight < BELOW_ZERO).then_some(in_flight);
+    sample.in_flight = (in_flight < MIN_NEGATIVE_COUNT).then_some(in_flight);
     sample.reset = seen.reset;
     if let Some(moved) = seen.moved.filter(|_| seconds > 0.0) {
         let clock = has_clock(sample.device.kind, &seen.stats);

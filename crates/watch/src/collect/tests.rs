@@ -82,7 +82,7 @@ impl Fake {
             monotonic: since,
             boot: since,
         };
-        collector.roster.reset_cost();
+        collector.registry.reset_cost();
         collector.sample_at(reading).unwrap()
     }
 }
@@ -432,14 +432,14 @@ fn a_disk_that_was_away_is_another_where_nothing_says_that_it_is_the_same() {
     let first = fake.next(&mut collector).unwrap();
     let gone = devices.pop().unwrap();
     // As on a host where sysfs takes so long that it may not be read each time.
-    collector.roster.slow_down(Duration::from_secs(1));
+    collector.registry.slow_down(Duration::from_secs(1));
     fake.counters(&devices);
     fake.next(&mut collector);
     devices.push((gone.0, gone.1, 99, 99));
     fake.counters(&devices);
     let back = fake.next(&mut collector).unwrap();
     assert_eq!(back.named(gone.1).unwrap().read.iops, None);
-    collector.roster.slow_down(Duration::ZERO);
+    collector.registry.slow_down(Duration::ZERO);
     let back = fake.next(&mut collector).unwrap();
     let id = |sample: &Sample, name: &str| sample.named(name).unwrap().device.id;
     assert_ne!(id(&back, gone.1), id(&first, gone.1));

@@ -26,9 +26,9 @@ const ROW_HEIGHT: usize = 14;
 const MARGINS: usize = 60;
 
 /// Maximum number of columns of a map.
-const MOST_COLUMNS: usize = 240;
+const MAX_COLUMNS: usize = 240;
 /// Maximum number of findings that are drawn in a chart, the worst first: more would be a smear.
-const MOST_SHADES: usize = 40;
+const MAX_SHADED_FINDINGS: usize = 40;
 
 /// Data that all charts of a page share.
 pub(super) struct ChartFrame<'a> {
@@ -126,7 +126,7 @@ impl ChartFrame<'_> {
             })
             .collect();
         events.sort_by_key(|event| std::cmp::Reverse(event.severity));
-        events.truncate(MOST_SHADES);
+        events.truncate(MAX_SHADED_FINDINGS);
         let mut shapes: Vec<Shape> = events.iter().map(|event| self.event_band(event)).collect();
         let marks: Vec<Marker<'_>> = self
             .marks
@@ -299,7 +299,7 @@ impl ChartFrame<'_> {
     /// day was set back, what has the times of what was before is left out.
     fn columns(&self) -> Vec<Column> {
         let steps = &self.course.steps;
-        let most = steps.len().div_ceil(MOST_COLUMNS).max(1);
+        let most = steps.len().div_ceil(MAX_COLUMNS).max(1);
         let mut columns: Vec<Column> = Vec::new();
         for (at, step) in steps.iter().enumerate() {
             match columns.last_mut() {

@@ -16,14 +16,14 @@ use study::watch::WatchEvent;
 use super::figures::{DEVICE, FIGURES, values};
 
 /// Maximum number of steps; with more, each two become one.
-const MOST_STEPS: usize = 1_200;
+const MAX_STEPS: usize = 1_200;
 /// Maximum number of cells of all devices together, some 50 MB: with more than a few hundred devices there are fewer
 /// steps.
-const MOST_CELLS: usize = 280_000;
+const MAX_CELLS: usize = 280_000;
 /// Least number of steps.
-const FEWEST_STEPS: usize = 120;
+const MIN_STEPS: usize = 120;
 /// Processes that are added up.
-const MOST_PROCESSES: usize = 10_000;
+const MAX_PROCESSES: usize = 10_000;
 
 /// Number of the host's figures.
 pub(super) const HOST: usize = 6;
@@ -237,7 +237,7 @@ impl FigureSeries {
     fn observe_processes(&mut self, host: &HostSample) {
         for one in &host.processes {
             let known = (one.pid, one.name.clone());
-            let has_room = self.processes.len() < MOST_PROCESSES;
+            let has_room = self.processes.len() < MAX_PROCESSES;
             match self.processes.get_mut(&known) {
                 Some(sum) => {
                     sum.read.0 += one.read.0;
@@ -253,7 +253,7 @@ impl FigureSeries {
     }
 
     fn most_steps(&self) -> usize {
-        (MOST_CELLS / self.devices.len().max(1)).clamp(FEWEST_STEPS, MOST_STEPS)
+        (MAX_CELLS / self.devices.len().max(1)).clamp(MIN_STEPS, MAX_STEPS)
     }
 
     fn observe_device(&mut self, nth: usize, recorded: &RecordedInterval) {
@@ -436,7 +436,7 @@ mod tests {
             let iops = if second == 7_777 { 50_000.0 } else { 100.0 };
             course.observe(&recorded(second, iops), &[]);
         }
-        assert!(course.steps.len() <= MOST_STEPS && course.steps.len() > MOST_STEPS / 3);
+        assert!(course.steps.len() <= MAX_STEPS && course.steps.len() > MAX_STEPS / 3);
         assert_eq!(course.span(), (0.0, 10_000.0));
         let steps = &course.devices[0].steps;
         let most = steps.iter().filter_map(|step| Some(step[READS]?.most));
@@ -468,7 +468,7 @@ mod tests {
             one.sample.at.elapsed = Nanos::from_secs(second);
             course.observe(&one, &[]);
         }
-        assert!(course.steps.len() <= FEWEST_STEPS && course.steps.len() > FEWEST_STEPS / 3);
+        assert!(course.steps.len() <= MIN_STEPS && course.steps.len() > MIN_STEPS / 3);
         assert_eq!(course.span(), (0.0, 250.0));
         assert!(
             course

@@ -12,7 +12,7 @@ use super::charts::{ChartFrame, ChartSeries, TIME};
 use super::course::{Band, DeviceSeries, FigureSeries};
 
 /// Processes in the table.
-const MOST: usize = 20;
+const MAX_PROCESSES: usize = 20;
 
 /// A percentile: its name, and where it is.
 type Percentile = (&'static str, fn(&Latencies) -> Nanos);
@@ -113,5 +113,5 @@ pub(super) fn processes(course: &FigureSeries) -> Vec<(String, [String; 4])> {
         ];
         (format!("{} ({})", one.name, one.pid), cells)
     };
-    all.into_iter().take(MOST).map(row).collect()
+    all.into_iter().take(MAX_PROCESSES).map(row).collect()
 }

@@ -34,9 +34,9 @@ pub(crate) use course::FigureSeries;
 
 /// Maximum number of disks that all have charts of their own; with more, only those that stand out have. All are in
 /// the maps and in the table.
-const MOST_OWN: usize = 12;
+const MAX_DISK_CHARTS: usize = 12;
 /// Maximum number of lines of a chart; with more, a map is drawn instead.
-const MOST_LINES: usize = 7;
+const MAX_LINES: usize = 7;
 
 /// A finding as it is shown.
 struct FindingView {
@@ -250,7 +250,7 @@ fn sections(frame: &ChartFrame<'_>, figures: &mut Figures) -> Vec<Section> {
             });
         }
     };
-    if disks.len() > MOST_LINES {
+    if disks.len() > MAX_LINES {
         let charts = maps(frame, &disks);
         add("all", "All devices".to_owned(), String::new(), charts);
     }
@@ -314,7 +314,7 @@ fn chosen<'a>(
     frame: &ChartFrame<'_>,
     disks: Vec<&'a DeviceSeries>,
 ) -> (Vec<&'a DeviceSeries>, usize) {
-    if disks.len() <= MOST_OWN {
+    if disks.len() <= MAX_DISK_CHARTS {
         return (disks, 0);
     }
     let found = |device: &DeviceSeries| {
@@ -337,8 +337,8 @@ fn chosen<'a>(
         let found = found(b).cmp(&found(a));
         found.then(did(b).total_cmp(&did(a)))
     });
-    let left = ranked.len() - MOST_OWN;
-    ranked.truncate(MOST_OWN);
+    let left = ranked.len() - MAX_DISK_CHARTS;
+    ranked.truncate(MAX_DISK_CHARTS);
     ranked.sort_by_key(|(place, _)| *place);
     (ranked.into_iter().map(|(_, device)| device).collect(), left)
 }
@@ -404,7 +404,7 @@ fn own(
         ("Writes, by member", RATE, WRITES),
     ];
     // More than a few are distinguished in the maps.
-    if members.len() <= MOST_LINES {
+    if members.len() <= MAX_LINES {
         for (title, unit, at) in under {
             let series = members.iter().enumerate();
             let series = series

@@ -197,7 +197,7 @@ fn many_devices_are_drawn_as_maps_and_few_of_them_apart() {
         ..HOUR
     }
     .page();
-    assert_eq!(page.matches("id=\"device-").count(), MOST_OWN);
+    assert_eq!(page.matches("id=\"device-").count(), MAX_DISK_CHARTS);
     assert!(page.contains("id=\"device-1\""), "the one with a finding");
     assert!(page.contains("52 more devices"));
     assert_eq!(

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use domain::when::MomentOrDay;
+use domain::moment::MomentOrDay;
 
 /// Arguments of `mark`.
 #[derive(Args, Debug)]

@@ -34,7 +34,7 @@ impl Log {
         if path == Path::new("-") {
             let input = StandardInput(io::stdin());
             return Ok(Log {
-                bytes: left_in(&input),
+                bytes: bytes_left(&input),
                 source: Box::new(input),
                 is_binary: false,
             });
@@ -94,7 +94,7 @@ pub(super) fn place(path: &Path) -> String {
 }
 
 /// Bytes of an open file that are still to be read; `None` for anything but a regular file.
-fn left_in(input: &StandardInput) -> Option<u64> {
+fn bytes_left(input: &StandardInput) -> Option<u64> {
     let facts = fstat(input).ok()?;
     let is_file = FileType::from_raw_mode(facts.st_mode) == FileType::RegularFile;
     let length = u64::try_from(facts.st_size).ok().filter(|_| is_file)?;

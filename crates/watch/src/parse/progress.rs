@@ -10,7 +10,7 @@ use ui::format;
 use ui::progress::alone;
 
 /// Time of reading below which there is no bar.
-const SOON: Duration = Duration::from_secs(1);
+const BAR_DELAY: Duration = Duration::from_secs(1);
 /// Bytes after which the clock is read.
 const STEP: u64 = 1 << 16;
 const MIB: f64 = 1_048_576.0;
@@ -48,7 +48,7 @@ impl Progress {
         }
         self.shown.set(read);
         let passed = self.began.elapsed();
-        if passed < SOON {
+        if passed < BAR_DELAY {
             return;
         }
         self.draw(self.bar.get_or_init(|| self.bar()), passed);
@@ -123,19 +123,19 @@ mod tests {
     fn a_file_that_is_read_at_once_has_no_bar() {
         // However long a busy host takes over it.
         let progress = Progress {
-            began: Instant::now() + 1000 * SOON,
+            began: Instant::now() + 1000 * BAR_DELAY,
             ..Progress::new(Some(1 << 30), true)
         };
         progress.add(1 << 29);
         assert!(progress.bar.get().is_none());
         let unwatched = Progress {
-            began: Instant::now() - 2 * SOON,
+            began: Instant::now() - 2 * BAR_DELAY,
             ..Progress::new(None, false)
         };
         unwatched.add(1 << 29);
         assert!(unwatched.bar.get().is_none());
         let long = Progress {
-            began: Instant::now() - 2 * SOON,
+            began: Instant::now() - 2 * BAR_DELAY,
             ..Progress::new(None, true)
         };
         long.add(1);

@@ -15,7 +15,7 @@ use ui::exit::sentence;
 use super::web_config::{RateLimit, WebConfig};
 
 /// Maximum number of verified passwords that are remembered: computing a hash takes 70 ms and more by design.
-const REMEMBERED: usize = 128;
+const MAX_CACHED_PASSWORDS: usize = 128;
 
 /// Guard of the metrics. The file is read anew for each connection, so that a renewed certificate or a new
 /// user needs no restart.
@@ -130,7 +130,7 @@ impl Guard {
         }
         let is_right = bcrypt::verify(password, hash).unwrap_or(false) && known.is_some();
         if is_right {
-            if right.len() >= REMEMBERED {
+            if right.len() >= MAX_CACHED_PASSWORDS {
                 right.clear();
             }
             right.insert(key);

@@ -109,7 +109,7 @@ fn only_the_bad_blocks_are_lost_and_they_are_named() {
     let (ended, disk) = zeroed(&place(), disk(), &simulated, None);
     assert_eq!(ended, Ok(()));
     let lost: Ranges = bad.into_iter().collect();
-    assert_eq!(disk.failed, lost.aligned(SMALL, SIZE));
+    assert_eq!(disk.failed, lost.aligned(RETRY_PIECE, SIZE));
     assert_eq!(disk.zeroed, Ranges::all(SIZE).subtract(&disk.failed));
     assert!(disk.why_failed.is_some());
 }

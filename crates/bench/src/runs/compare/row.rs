@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use study::compare::{RatioInterval, ratio};
-use study::interval::LEAST_SLICES;
+use study::interval::MIN_SLICES;
 
 use crate::runs::side::{SideFlow, SidePhase};
 use ui::format::{latency, number};
@@ -60,7 +60,7 @@ impl ComparedRow {
             unit,
             means,
             ratio,
-            windows: a.rates.len().min(b.rates.len()) >= LEAST_SLICES,
+            windows: a.rates.len().min(b.rates.len()) >= MIN_SLICES,
             p99: (a.p99, b.p99),
             is_slower: false,
         })

@@ -55,7 +55,7 @@ impl Blocks {
         let moved = timer.time(Direction::Read, len as u64, || {
             retry_on_intr(|| pread(fd, &mut *memory, at))
         });
-        whole(Direction::Read, at, len, moved)
+        check_complete(Direction::Read, at, len, moved)
     }
 
     fn write(&mut self, timer: &mut Timer<'_>, at: u64, len: usize) -> Result<(), EngineError> {
@@ -65,7 +65,7 @@ impl Blocks {
         let moved = timer.time(Direction::Write, len as u64, || {
             retry_on_intr(|| pwrite(fd, memory, at))
         });
-        whole(Direction::Write, at, len, moved)?;
+        check_complete(Direction::Write, at, len, moved)?;
         if self.sync {
             self.flush(timer)?;
             timer.record(Direction::Commit, 0, since);
@@ -83,7 +83,7 @@ impl Blocks {
 }
 
 /// Checks that a call moved all that it was to.
-fn whole(
+fn check_complete(
     direction: Direction,
     offset: u64,
     asked: usize,

@@ -25,9 +25,9 @@ const FILES: u32 = 16 * 1024;
 /// Size of the large file as a multiple of the memory, so that the page cache cannot hold most of it.
 const TIMES_MEMORY: u64 = 2;
 /// Part of a file system, one in so many, that stays free where no size was given.
-const KEPT_FREE: u64 = 20;
+const FREE_SPACE_DIVISOR: u64 = 20;
 /// Maximum number of bytes that a small file takes of a disk beside its data: an inode and its name.
-const BESIDE_DATA: u64 = 4096;
+const MAX_FILE_METADATA_BYTES: u64 = 4096;
 
 /// Operation on each file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -304,13 +304,13 @@ impl Tests {
     /// # Errors
     /// Says how much is needed, and what to give instead.
     pub(super) fn check_bytes(&self, directory: &Path, space: &Space) -> Result<(), String> {
-        let each = self.files.largest.0 + BESIDE_DATA;
+        let each = self.files.largest.0 + MAX_FILE_METADATA_BYTES;
         // The large file is there until the end.
         let data = self.data() + Bytes(self.named().saturating_mul(each));
         let (kept, unasked) = match self.sized || !self.has_large_file() {
             true => (Bytes(0), String::new()),
             false => {
-                let kept = Bytes(space.total.0 / KEPT_FREE);
+                let kept = Bytes(space.total.0 / FREE_SPACE_DIVISOR);
                 (
                     kept,
                     format!(", of which {kept} stay free unless --size is given"),

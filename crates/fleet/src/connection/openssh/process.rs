@@ -14,7 +14,7 @@ use crate::connection::transport::ConnectionError;
 use crate::protocol;
 
 /// Bytes kept from the end of the output of ssh.
-const KEPT: usize = 2000;
+const MAX_OUTPUT_BYTES: usize = 2000;
 /// Time limit for an ssh whose channel has closed to report why.
 const ERROR_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -60,8 +60,10 @@ impl Ssh {
             errors: None,
         };
         if let Some(errors) = errors {
-            end.errors =
-                Some(BufferedPipe::follow(errors, BufferedPart::Last(KEPT)).map_err(failed)?);
+            end.errors = Some(
+                BufferedPipe::follow(errors, BufferedPart::Last(MAX_OUTPUT_BYTES))
+                    .map_err(failed)?,
+            );
         }
         let output: Box<dyn std::io::Read + Send> = match output {
             Some(output) => Box::new(output),

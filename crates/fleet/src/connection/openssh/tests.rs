@@ -10,7 +10,7 @@ use linux::block::{BlockDeviceKind, Devices};
 use super::bootstrap::arch_of;
 use super::*;
 use crate::connection::errors::{refusal, unreached};
-use crate::connection::transport::COUNTED;
+use crate::connection::transport::COUNTERS_END_LINE;
 
 fn program(arch: &'static str) -> Program {
     Program {
@@ -40,7 +40,7 @@ fn host(address: &str) -> Host {
     }
 }
 
-fn words(ssh: &OpenSsh, host: &Host) -> Vec<String> {
+fn ssh_arguments(ssh: &OpenSsh, host: &Host) -> Vec<String> {
     let command = ssh.command(host, SCRIPT);
     let words = command.get_args();
     words
@@ -51,7 +51,7 @@ fn words(ssh: &OpenSsh, host: &Host) -> Vec<String> {
 #[test]
 fn the_address_is_behind_the_options_and_the_host_s_own_user_counts() {
     let mut ssh = ssh();
-    let ssh_text = words(&ssh, &host("10.0.0.1")).join(" ");
+    let ssh_text = ssh_arguments(&ssh, &host("10.0.0.1")).join(" ");
     assert!(
         ssh_text.contains("-l root -- 10.0.0.1 exec sh -c '"),
         "{ssh_text}"
@@ -61,7 +61,7 @@ fn the_address_is_behind_the_options_and_the_host_s_own_user_counts() {
         "{ssh_text}"
     );
     assert!(!ssh_text.contains("StrictHostKeyChecking"), "{ssh_text}");
-    let ssh_text = words(&ssh, &host("admin@[fe80::1%eth0]")).join(" ");
+    let ssh_text = ssh_arguments(&ssh, &host("admin@[fe80::1%eth0]")).join(" ");
     assert!(!ssh_text.contains("-l "), "{ssh_text}");
     assert!(
         ssh_text.contains("-- admin@fe80::1%eth0 exec"),
@@ -73,7 +73,7 @@ fn the_address_is_behind_the_options_and_the_host_s_own_user_counts() {
         port: Some(2222),
         ..host("h")
     };
-    let ssh_text = words(&ssh, &own);
+    let ssh_text = ssh_arguments(&ssh, &own);
     assert_eq!(ssh_text[..2], ["-F", "my config"]);
     let ssh_text = ssh_text.join(" ");
     assert!(
@@ -366,7 +366,7 @@ fn the_counters_of_this_host_are_printed_as_often_as_is_asked() {
             lines[0].starts_with("disksmith-fleet host Linux "),
             "{lines:?}"
         );
-        let blocks: Vec<&[String]> = lines[1..].split(|line| line == COUNTED).collect();
+        let blocks: Vec<&[String]> = lines[1..].split(|line| line == COUNTERS_END_LINE).collect();
         assert_eq!(blocks.len(), 3, "{lines:?}");
         assert!(blocks[2].is_empty(), "{lines:?}");
         for block in &blocks[..2] {

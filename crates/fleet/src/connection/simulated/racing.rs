@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use record::Cloud;
 use serde_json::Value;
-use study::burnin::rehearse::Rng;
+use study::burnin::simulate::Rng;
 
 use crate::connection::simulated::{EndedBy, FromAgent, VerbRequest, ended};
 use crate::protocol::HostFacts;
@@ -19,7 +19,7 @@ const NOISE: f64 = 0.02;
 
 /// Time after a round's end for which hosts are waited for: they are threads, which a busy host leaves without a
 /// processor for a while.
-pub(crate) const LATE_AFTER: Duration = Duration::from_secs(5);
+pub(crate) const LATE_HOST_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time after which an answer comes that is too late: after a round of half a second and the wait for it, in the
 /// middle of the next one.
 const STALL: Duration = Duration::from_millis(6_250);

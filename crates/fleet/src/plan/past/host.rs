@@ -4,7 +4,7 @@ use crate::race::{Decision, RankedHost};
 use crate::store::HostRun;
 
 /// Decision about a host that was kept.
-pub(super) const KEEP: &str = "keep";
+pub(super) const KEEP_DECISION: &str = "keep";
 
 /// Host of an earlier run.
 #[derive(Clone, Debug, PartialEq)]

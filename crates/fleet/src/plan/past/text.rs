@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use crate::hosts::{Host, listed};
-use crate::plan::past::host::{KEEP, PastHost, could_be_good};
+use crate::plan::past::host::{KEEP_DECISION, PastHost, could_be_good};
 use sweep::{Figure, Requirement};
 
 /// The answer of a race, as much of it as matters here.
@@ -72,7 +72,7 @@ fn of_answer(
         figure: (counts && raced.decision.as_deref().is_none_or(could_be_good))
             .then(|| raced.figure.map(|figure| figure.value))
             .flatten(),
-        kept: raced.decision.map(|word| word == KEEP),
+        kept: raced.decision.map(|word| word == KEEP_DECISION),
     };
     Ok(answer.hosts.into_iter().map(host).collect())
 }
@@ -118,7 +118,7 @@ fn of_attributes(host: &Host) -> Result<PastHost, String> {
         zone: host.zone.clone(),
         kind: host.kind.clone(),
         figure: figure.filter(|_| decision.is_none_or(|word| could_be_good(word))),
-        kept: decision.map(|word| word == KEEP),
+        kept: decision.map(|word| word == KEEP_DECISION),
     })
 }
 

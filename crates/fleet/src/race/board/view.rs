@@ -7,7 +7,7 @@ use study::burnin::{HostEstimate, HostStatus};
 
 use crate::race::ranked_by::RankedBy;
 use crate::race::report::{RankedFigure, figure_name, worst_name};
-use crate::race::running_race::{OutReason, RunningRace};
+use crate::race::running_race::{EliminationReason, RunningRace};
 use crate::store::FleetRun;
 use crate::store::race::{RaceRecord, RoundRecord};
 use ratatui::layout::Size;
@@ -20,7 +20,7 @@ use ui::table::{Column, layout};
 use ui::units::compact;
 
 /// The most hosts of a group that are shown, whatever there is room for.
-const MOST: usize = 50;
+const MAX_GROUP_ROWS: usize = 50;
 /// Number of the newest changes that are shown.
 const CHANGES: usize = 4;
 
@@ -57,9 +57,9 @@ impl BoardStatus {
 
     fn of(course: &RunningRace<'_>, place: usize, is_away: bool) -> BoardStatus {
         match (course.out_reason(place), course.status(place)) {
-            (Some(OutReason::HostFloor(_)), _) => BoardStatus::Below,
-            (Some(OutReason::Broken(_)), _) => BoardStatus::Broken,
-            (Some(OutReason::Absent(_)), _) | (None, Some(HostStatus::Removed { .. })) => {
+            (Some(EliminationReason::HostFloor(_)), _) => BoardStatus::Below,
+            (Some(EliminationReason::Broken(_)), _) => BoardStatus::Broken,
+            (Some(EliminationReason::Absent(_)), _) | (None, Some(HostStatus::Removed { .. })) => {
                 BoardStatus::Lost
             }
             (None, Some(HostStatus::Out { .. })) => BoardStatus::Out,
@@ -160,7 +160,7 @@ impl BoardView {
         for place in out {
             let why = course
                 .out_reason(*place)
-                .map_or("", |out_reason| out_reason.why());
+                .map_or("", |out_reason| out_reason.reason());
             let name = run.name(*place);
             let why = why.trim_end_matches('.');
             self.change(format!("round {number}: {name} is out: {why}"));
@@ -260,7 +260,7 @@ impl BoardView {
                 TextStyle::Plain
             }
         };
-        let line = |(at, line): (usize, &String)| Line::of(cut(line, width), style(at));
+        let line = |(at, line): (usize, &String)| Line::of(truncate(line, width), style(at));
         lines.iter().enumerate().map(line).collect()
     }
 
@@ -317,7 +317,7 @@ impl Group {
         Group {
             name: name.to_owned(),
             by: RankedBy::of(&record.figures),
-            rows: all.iter().take(MOST).map(row).collect(),
+            rows: all.iter().take(MAX_GROUP_ROWS).map(row).collect(),
             statuses: all.iter().map(|one| one.0).collect(),
         }
     }
@@ -373,7 +373,7 @@ fn counts(statuses: &[BoardStatus]) -> String {
 
 /// Cuts a line to the columns that there are. Text from a host may have line breaks, and would take more lines than
 /// are counted.
-fn cut(line: &str, width: usize) -> String {
+fn truncate(line: &str, width: usize) -> String {
     let line = line.replace(['\r', '\n'], " ");
     let line = charset::shown(&printable(&line)).into_owned();
     if line.chars().count() <= width {

@@ -47,7 +47,7 @@ pub(super) fn of_rounds(known: &Option<HostEstimate>, proof_rounds: usize) -> Op
 
 /// Doubt that a host missed its floor in one round alone: a machine that was paused for part of it would
 /// have, too.
-pub(super) const ONCE: &str =
+pub(super) const MISSED_ONCE: &str =
     "It missed the floor in one round alone, in which its machine may have been paused.";
 
 /// Doubt that a host was away so often that slowness may hide there; `None` where it was not.

@@ -20,9 +20,9 @@ pub(super) struct RaceView<'a> {
 }
 
 /// Distance by which the hosts of a column stand apart to each side.
-const SPREAD: f64 = 0.32;
+const COLUMN_SPREAD: f64 = 0.32;
 /// Number of hosts that are shown round by round: as many as there are colours.
-const FOLLOWED: usize = 7;
+const MAX_HOST_LINES: usize = 7;
 /// Group of a host without a zone or type.
 const UNKNOWN: &str = "unknown";
 
@@ -71,7 +71,7 @@ fn strip(
     // The place of each host: alongside the others of its column, in the order of their figures.
     let mut points: BTreeMap<Decision, Vec<(f64, f64, String)>> = BTreeMap::new();
     for (at, ranked) in columns.values().enumerate() {
-        let step = 2.0 * SPREAD / (ranked.len() as f64).max(2.0);
+        let step = 2.0 * COLUMN_SPREAD / (ranked.len() as f64).max(2.0);
         for (nth, one) in ranked.iter().enumerate() {
             let Some(known) = one.known else { continue };
             let figure = RankedFigure::of(&known, by);
@@ -133,7 +133,7 @@ fn rounds(view: RaceView<'_>) -> Option<Chart> {
         .ranked
         .iter()
         .filter(|one| matches!(one.decided, Decision::Keep | Decision::Tie | Decision::Open))
-        .take(FOLLOWED)
+        .take(MAX_HOST_LINES)
         .collect();
     let data: Vec<Trace> = followed
         .iter()

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 /// Number of times that a host may be missing. A host that is away more often could be away whenever it is slow.
-pub(super) const MOST: usize = 3;
+pub(super) const MAX_ABSENCES: usize = 3;
 
 /// Absences of each host.
 #[derive(Debug)]
@@ -28,9 +28,9 @@ struct Absence {
 
 impl Absence {
     /// Number of rounds in which it was missing, where that was too often, or in too many rounds on end.
-    fn too_often(&self, on_end: usize) -> Option<usize> {
+    fn excess_absences(&self, on_end: usize) -> Option<usize> {
         let count = self.count + usize::from(!self.silent.is_empty());
-        (count > MOST || self.silent.len() > on_end).then_some(self.rounds)
+        (count > MAX_ABSENCES || self.silent.len() > on_end).then_some(self.rounds)
     }
 }
 
@@ -46,17 +46,17 @@ impl Absences {
         };
         Absences {
             of: BTreeMap::new(),
-            on_end: rounds.max(MOST),
+            on_end: rounds.max(MAX_ABSENCES),
         }
     }
 
     /// Takes in that a host was away in a round. Returns the number of rounds in which it was missing, where that was
     /// too often.
-    pub(super) fn was_away(&mut self, host: usize, round: usize) -> Option<usize> {
+    pub(super) fn note_absence(&mut self, host: usize, round: usize) -> Option<usize> {
         let absence = self.of.entry(host).or_default();
         absence.rounds += 1;
         absence.silent.push(round);
-        absence.too_often(self.on_end)
+        absence.excess_absences(self.on_end)
     }
 
     /// Takes in that a host was away in a round and that it is not held against it.
@@ -70,7 +70,7 @@ impl Absences {
         let absence = self.of.entry(host).or_default();
         absence.rounds += 1;
         absence.count += 1;
-        absence.too_often(self.on_end)
+        absence.excess_absences(self.on_end)
     }
 
     /// Takes in that a host is there again. An absence counts once, however many rounds it took: a lost connection

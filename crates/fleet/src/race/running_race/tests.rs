@@ -1,4 +1,4 @@
-use study::burnin::rehearse::Rng;
+use study::burnin::simulate::Rng;
 
 use study::burnin::Rule;
 
@@ -99,9 +99,9 @@ fn a_floor_holds_for_each_disk_over_its_time() {
     let third = round(&course, &mut rng, &bad);
     assert_eq!(course.take(&third), [1]);
     let why = course.out_reason(1).unwrap();
-    assert!(matches!(why, OutReason::HostFloor(_)), "{why:?}");
+    assert!(matches!(why, EliminationReason::HostFloor(_)), "{why:?}");
     assert!(
-        why.why()
+        why.reason()
             .starts_with("/b missed page-read.iops>=500 for 30s: it had "),
         "{why:?}"
     );
@@ -163,10 +163,10 @@ fn one_that_is_away_too_often_is_out_and_not_called_bad() {
     }
     assert_eq!(out, [vec![], vec![], vec![], vec![0], vec![]]);
     let out_reason = course.out_reason(0).unwrap();
-    assert!(matches!(out_reason, OutReason::Absent(_)));
+    assert!(matches!(out_reason, EliminationReason::Absent(_)));
     assert!(
         out_reason
-            .why()
+            .reason()
             .contains("missing in 4 rounds, the last time because it was lost")
     );
 }
@@ -313,7 +313,7 @@ fn a_floor_that_was_missed_in_one_round_alone_is_reported() {
         }
         assert!(matches!(
             course.out_reason(1),
-            Some(OutReason::HostFloor(_))
+            Some(EliminationReason::HostFloor(_))
         ));
         assert_eq!(course.missed_once(1), is_once, "{floor}");
     }
@@ -334,7 +334,7 @@ fn a_round_that_was_answered_too_late_is_named_as_what_it_was() {
     own.round = Some(0);
     one.late.push(own);
     assert_eq!(course.take(&one), [0]);
-    let why = course.out_reason(0).unwrap().why();
+    let why = course.out_reason(0).unwrap().reason();
     assert_eq!(why, "/a: nothing came back in round 1");
 }
 
@@ -347,7 +347,10 @@ fn a_disk_that_fails_and_misses_a_floor_is_broken() {
     let mut one = round(&course, &mut Rng::new(3), &slow);
     one.measured[1].targets[0].broken = Some("a read failed".to_owned());
     assert_eq!(course.take(&one), [1]);
-    assert!(matches!(course.out_reason(1), Some(OutReason::Broken(_))));
+    assert!(matches!(
+        course.out_reason(1),
+        Some(EliminationReason::Broken(_))
+    ));
     assert!(!course.missed_once(1));
 }
 
@@ -362,14 +365,23 @@ fn a_disk_that_fails_is_broken_and_one_that_gives_nothing_is_out() {
     one.measured[3].targets[0].failed = Some("there is no memory".to_owned());
     one.measured[2].targets[0].figures[0] = None;
     assert_eq!(course.take(&one), [0, 1, 2, 3]);
-    let why = |place: usize| course.out_reason(place).unwrap().why().to_owned();
+    let why = |place: usize| course.out_reason(place).unwrap().reason().to_owned();
     assert_eq!(why(0), "/b: nothing came back in round 1");
     assert_eq!(why(1), "/a: a read failed");
-    assert!(matches!(course.out_reason(1), Some(OutReason::Broken(_))));
+    assert!(matches!(
+        course.out_reason(1),
+        Some(EliminationReason::Broken(_))
+    ));
     // The machine may have been paused.
-    assert!(matches!(course.out_reason(2), Some(OutReason::Absent(_))));
+    assert!(matches!(
+        course.out_reason(2),
+        Some(EliminationReason::Absent(_))
+    ));
     // The disk is not blamed for what the host lacks.
-    assert!(matches!(course.out_reason(3), Some(OutReason::Absent(_))));
+    assert!(matches!(
+        course.out_reason(3),
+        Some(EliminationReason::Absent(_))
+    ));
 }
 
 #[test]

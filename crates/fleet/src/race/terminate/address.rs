@@ -34,7 +34,8 @@ pub(super) fn look_up<'a>(
             continue;
         }
         let getent = Exec::new("getent").args(["ahosts", name]);
-        let bytes = program(&getent.limit(left.min(NAME_TIMEOUT)).mortal()).unwrap_or_default();
+        let bytes =
+            program(&getent.limit(left.min(NAME_TIMEOUT)).die_with_parent()).unwrap_or_default();
         let text = String::from_utf8_lossy(&bytes);
         let first = |line: &str| line.split_whitespace().next()?.parse().ok();
         addresses.insert(name.to_owned(), text.lines().filter_map(first).collect());
@@ -51,7 +52,7 @@ pub(super) fn addresses_of(reached: &str, known: &Addresses) -> Vec<IpAddr> {
 
 /// The name or address at which a host is reached, as a resolver knows it.
 fn name_of(address: &str) -> &str {
-    let bare = bare(address);
+    let bare = without_user(address);
     bare.trim_start_matches('[').trim_end_matches(']')
 }
 
@@ -62,6 +63,6 @@ fn literal(name: &str) -> Option<IpAddr> {
 }
 
 /// An address without the user.
-pub(super) fn bare(address: &str) -> &str {
+pub(super) fn without_user(address: &str) -> &str {
     address.rsplit_once('@').map_or(address, |(_, host)| host)
 }

@@ -9,7 +9,7 @@ use ui::exit::Failure;
 /// should be small).
 pub(super) const BATCH: usize = 50;
 /// Error code of a dry run that would have worked (Amazon EC2 API Reference, DryRun).
-const WOULD: &str = "DryRunOperation";
+const DRY_RUN_SUCCESS_CODE: &str = "DryRunOperation";
 
 /// Dry run that did not end with the error code of one that would have worked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub(crate) fn check_permission(ids: &[String], program: RunProgram<'_>) -> Resul
     for batch in first.chunks(1).chain(others.chunks(BATCH)) {
         let error = match program(&command(batch).arg("--dry-run")) {
             // It always ends badly: well, too.
-            Err(why) if why.code() == Some(WOULD) => continue,
+            Err(why) if why.code() == Some(DRY_RUN_SUCCESS_CODE) => continue,
             Err(why) => DryRunError {
                 why: why.to_string(),
                 may_be_gone: Vec::new(),

@@ -5,7 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::hosts::InstanceState;
 use crate::race::conclude::{Decision, GroupEnd, RaceConclusion, RankedHost};
 use crate::race::report::figure_text;
-use crate::race::terminate::address::{Addresses, addresses_of, bare};
+use crate::race::terminate::address::{Addresses, addresses_of, without_user};
 use crate::store::race::{RaceRecord, RacedHost};
 use crate::store::termination::{SparedHost, TerminationTarget};
 use crate::store::{FleetRun, HostRun};
@@ -212,8 +212,8 @@ impl<'a> Race<'a> {
                     "{id} is also that of {name}, which is not terminated"
                 ));
             }
-            let address = bare(&other.host.address);
-            let mut own = bad.iter().map(|own| bare(&own.host.address));
+            let address = without_user(&other.host.address);
+            let mut own = bad.iter().map(|own| without_user(&own.host.address));
             let has_address = own.any(|own| own.eq_ignore_ascii_case(address));
             if !is_unconfirmed || !has_address {
                 continue;

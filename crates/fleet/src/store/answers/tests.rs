@@ -80,7 +80,7 @@ fn a_thread_that_waits_for_the_ledger_lets_its_agent_know_that_it_is_there() {
             })
         });
         while beats.load(std::sync::atomic::Ordering::Relaxed) < 2 {
-            std::thread::sleep(BEAT / 10);
+            std::thread::sleep(HEARTBEAT_INTERVAL / 10);
         }
         store.close();
         assert!(!waiting.join().unwrap());

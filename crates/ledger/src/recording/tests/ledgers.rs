@@ -447,7 +447,7 @@ fn blocks_that_another_process_thinned_out_meanwhile_are_not_there_twice() {
     record(&mut ledger, &mut recording, &mut host, 120);
     ledger.end_recording(&recording).unwrap();
     // What the slower of two has read before the other was done.
-    let read = ledger.bodies(recording.number(), TAKEN, None).unwrap();
+    let read = ledger.bodies(recording.number(), UNTHINNED, None).unwrap();
     let samples = ledger.unpacked(&read[0]).unwrap();
     let other = Ledger::open(scratch.ledger()).unwrap();
     other
@@ -526,7 +526,10 @@ fn samples_of_a_killed_recorder_are_gathered_and_within_the_limit() {
             .is_empty()
     );
     assert_eq!(
-        ledger.bodies(killed.number(), TAKEN, None).unwrap().len(),
+        ledger
+            .bodies(killed.number(), UNTHINNED, None)
+            .unwrap()
+            .len(),
         2
     );
     ledger.end_recording(&next).unwrap();

@@ -11,16 +11,16 @@ use std::time::Duration;
 use crate::root::unescape;
 
 /// A lock is held for microseconds at a time; a ring that is busy without a pause is read within these tries.
-const TRIES: u32 = 50;
-const BETWEEN: Duration = Duration::from_millis(2);
+const ATTEMPTS: u32 = 50;
+const ATTEMPT_INTERVAL: Duration = Duration::from_millis(2);
 
 /// The paths of the files that are registered with a ring, of which `fdinfo` reads the text (`None`: the ring is
 /// gone). Where the kernel does not list them it is an error of kind `PermissionDenied`.
 pub(super) fn registered_files(fdinfo: impl Fn() -> Option<String>) -> io::Result<Vec<PathBuf>> {
     let mut listed = None;
-    for attempt in 0..TRIES {
+    for attempt in 0..ATTEMPTS {
         if attempt > 0 {
-            std::thread::sleep(BETWEEN);
+            std::thread::sleep(ATTEMPT_INTERVAL);
         }
         let Some(text) = fdinfo() else {
             return Ok(Vec::new());

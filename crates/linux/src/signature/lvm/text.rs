@@ -15,7 +15,7 @@ pub(super) enum Node {
 pub(super) struct Section(Vec<(String, Node)>);
 
 /// Real metadata is nested five deep.
-const DEEPEST: u32 = 16;
+const MAX_NESTING: u32 = 16;
 
 impl Section {
     /// Reads a text. `None` if it is damaged.
@@ -73,7 +73,7 @@ fn section(tokens: &mut Tokens, depth: u32) -> Option<Section> {
         tokens.next();
         let node = match tokens.next()? {
             Token::Sign('=') => value(tokens, depth)?,
-            Token::Sign('{') if depth < DEEPEST => {
+            Token::Sign('{') if depth < MAX_NESTING => {
                 let inner = section(tokens, depth + 1)?;
                 (tokens.next()? == Token::Sign('}')).then_some(Node::Section(inner))?
             }
@@ -92,7 +92,7 @@ fn value(tokens: &mut Tokens, depth: u32) -> Option<Node> {
             Ok(number) => Node::Number(number),
             Err(_) => Node::Text(word.to_owned()),
         }),
-        Token::Sign('[') if depth < DEEPEST => {
+        Token::Sign('[') if depth < MAX_NESTING => {
             let mut list = Vec::new();
             loop {
                 match tokens.peek()? {

@@ -27,7 +27,7 @@ fn the_rate_of_the_members_is_estimated_by_the_steps() {
         direct.credit = 0.0;
         let step = direct.next().unwrap();
         direct.begin(step);
-        direct.come(&ComparisonResult {
+        direct.complete_step(&ComparisonResult {
             read: Nanos(1_000_000_000),
             ..ComparisonResult::default()
         })
@@ -52,7 +52,7 @@ fn steps_end_where_a_unit_does() {
             let step = direct.next().unwrap();
             assert_eq!(step.end.0 - step.start.0, length, "{unit} {wide}");
             direct.begin(step);
-            direct.come(&ComparisonResult::default());
+            direct.complete_step(&ComparisonResult::default());
             direct.is_at_rest()
         });
         assert!(ends[2], "what is done is known at the end of a unit");
@@ -75,7 +75,7 @@ fn a_step_that_comes_to_the_end_of_a_unit_ends_at_one_however_the_pace_changes()
                     "{unit} {wide} {deep}: {step:?}"
                 );
                 direct.begin(step);
-                direct.come(&ComparisonResult::default());
+                direct.complete_step(&ComparisonResult::default());
             }
             assert_eq!(direct.at, direct.of);
         }

@@ -41,7 +41,7 @@ impl DirectComparison {
     }
 
     /// Result of the comparison, where the differences are at `bad`.
-    pub(super) fn come(&mut self, bad: &[u64]) -> Option<ComparisonResult> {
+    pub(super) fn try_result(&mut self, bad: &[u64]) -> Option<ComparisonResult> {
         let step = self.step.take_if(|step| self.at >= step.end as f64)?;
         let differ = bad.iter().chain(&self.moving);
         let suspects: Ranges = differ

@@ -236,7 +236,7 @@ proptest! {
         damage(&mut model, place, &bytes);
         prop_assert_eq!(named(&mut model, &group), Some(WrongMember::Member(place.slot)));
         let outcome = rewrite(&mut model, geometry, &window(geometry, group.position, place.slot));
-        prop_assert_eq!(outcome.fates, [BlockResult::Restored]);
+        prop_assert_eq!(outcome.results, [BlockResult::Restored]);
         prop_assert_eq!((outcome.trouble, model.held.clone(), model.writes), (None, None, 1));
         prop_assert!(model.disks == before, "{:?}", geometry);
     }
@@ -272,7 +272,7 @@ proptest! {
         for place in &places {
             let window = window(geometry, group.position, place.slot);
             let outcome = rewrite(&mut model, geometry, &window);
-            prop_assert_eq!(outcome.fates, [BlockResult::Ambiguous]);
+            prop_assert_eq!(outcome.results, [BlockResult::Ambiguous]);
         }
         prop_assert!(model.disks == before && model.writes == 0 && model.held.is_none());
     }
@@ -292,10 +292,10 @@ proptest! {
         model.torn = Some(sectors * 512);
         let window = window(geometry, group.position, place.slot);
         let outcome = rewrite(&mut model, geometry, &window);
-        let has_failed = matches!(outcome.fates[..], [BlockResult::Failed(_)]);
+        let has_failed = matches!(outcome.results[..], [BlockResult::Failed(_)]);
         prop_assert!(has_failed && outcome.trouble.is_some() && model.held.is_none());
         let outcome = rewrite(&mut model, geometry, &window);
-        let is_well = matches!(outcome.fates[..], [BlockResult::Restored | BlockResult::Agrees]);
+        let is_well = matches!(outcome.results[..], [BlockResult::Restored | BlockResult::Agrees]);
         prop_assert!(is_well && outcome.trouble.is_none());
         prop_assert!(model.disks == before);
     }
@@ -352,7 +352,7 @@ fn blocks_that_changed_since_they_were_located_are_not_written() {
         // Another member is wrong too by now.
         (places[2], (9, 3), BlockResult::Ambiguous),
     ];
-    for (place, (at, change), fate) in cases {
+    for (place, (at, change), result) in cases {
         let mut model = agreeing(&geometry, 9);
         damage(&mut model, places[1], &[(7, 3)]);
         model.changes = Some((
@@ -363,7 +363,7 @@ fn blocks_that_changed_since_they_were_located_are_not_written() {
             change,
         ));
         let outcome = rewrite(&mut model, &geometry, &window(&geometry, 0, places[1].slot));
-        assert_eq!(outcome.fates, [fate]);
+        assert_eq!(outcome.results, [result]);
         assert_eq!((model.writes, model.held), (0, None));
     }
 }
@@ -378,7 +378,7 @@ fn md_is_made_to_forget_its_cache_and_what_it_does_not_forget_is_reported() {
         damage(&mut model, places[1], &[(7, 3)]);
         (model.is_stale, model.forgets) = (true, forgets);
         let outcome = rewrite(&mut model, &geometry, &window);
-        assert_eq!(outcome.fates, [BlockResult::Restored]);
+        assert_eq!(outcome.results, [BlockResult::Restored]);
         assert_eq!(outcome.trouble.is_none(), is_well, "{:?}", outcome.trouble);
         assert_eq!(model.held, None);
     }
@@ -406,7 +406,7 @@ fn after_a_failure_nothing_else_is_written() {
     };
     let outcome = rewrite(&mut model, &geometry, &window);
     assert!(matches!(
-        outcome.fates[..],
+        outcome.results[..],
         [BlockResult::Failed(_), BlockResult::Refused(_)]
     ));
     assert_eq!((model.writes, model.held), (1, None));

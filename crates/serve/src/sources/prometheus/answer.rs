@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 /// The most series of an answer.
-const MOST_SERIES: usize = 10_000;
+const MAX_SERIES: usize = 10_000;
 
 /// A series of an answer.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -84,9 +84,9 @@ pub(crate) fn read(body: &[u8]) -> anyhow::Result<Vec<Series>> {
                 .unwrap_or_else(|| "no reason is given".to_owned())
         ),
     };
-    if data.result.len() > MOST_SERIES {
+    if data.result.len() > MAX_SERIES {
         anyhow::bail!(
-            "its answer has {} series, and {MOST_SERIES} are the most",
+            "its answer has {} series, and {MAX_SERIES} are the most",
             data.result.len()
         );
     }

@@ -10,7 +10,7 @@ use crate::axis::Axis;
 /// Time for an answer.
 const TIMEOUT: Duration = Duration::from_secs(8);
 /// Bytes of an answer.
-const MOST_BYTES: u64 = 32 << 20;
+const MAX_ANSWER_BYTES: u64 = 32 << 20;
 
 /// Address of a server: `http://prometheus:9090`, with a path where it has one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,7 +91,7 @@ impl Client {
         let body = answer
             .body_mut()
             .with_config()
-            .limit(MOST_BYTES)
+            .limit(MAX_ANSWER_BYTES)
             .read_to_vec()
             .map_err(|error| named(error.into()))?;
         answer::read(&body).map_err(named)

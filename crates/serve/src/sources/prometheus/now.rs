@@ -3,7 +3,9 @@
 use jiff::Timestamp;
 
 use super::answer::Series;
-use super::{AWAIT, BUSY, CPU, FINDINGS, PRESSURE, Prometheus, QUEUE, expression, meaning};
+use super::{
+    AWAIT, BUSY_EXPRESSION, CPU, FINDINGS, PRESSURE, Prometheus, QUEUE, expression, meaning,
+};
 use crate::documents::{
     Array, DiskNow, Finding, Flow, HostNow, HostSource, HostState, RoundedFigure,
 };
@@ -17,20 +19,20 @@ impl Prometheus {
         self.ask(|client| {
             let window = self.window(client, 1)?;
             let mut hosts: Vec<HostNow> = Vec::new();
-            for (of, set) in NOW_OF_DISK {
+            for (of, set) in DISK_FIGURES {
                 for one in client.now(&expression(of, window, ""))? {
                     let value = RoundedFigure(one.last());
                     let host = host_of(&mut hosts, &one);
                     set(disk_of(host, one.label("device")), value);
                 }
             }
-            for (of, set) in NOW_OF_HOST {
+            for (of, set) in HOST_FIGURES {
                 for one in client.now(&expression(of, window, ""))? {
                     let value = RoundedFigure(one.last());
                     set(host_of(&mut hosts, &one), value);
                 }
             }
-            for (of, set) in NOW_OF_ARRAY {
+            for (of, set) in ARRAY_FIGURES {
                 for one in client.now(of)? {
                     let disk = disk_of(host_of(&mut hosts, &one), one.label("device"));
                     set(disk.array.get_or_insert_with(unknown_array), &one);
@@ -64,8 +66,8 @@ impl Prometheus {
 /// A figure of a disk now.
 type NowOfDisk = (&'static str, fn(&mut DiskNow, RoundedFigure));
 
-const NOW_OF_DISK: [NowOfDisk; 7] = [
-    (BUSY, |disk, value| disk.busy_fraction = value),
+const DISK_FIGURES: [NowOfDisk; 7] = [
+    (BUSY_EXPRESSION, |disk, value| disk.busy_fraction = value),
     (QUEUE, |disk, value| disk.queue = value),
     (AWAIT, |disk, value| disk.await_ms = value),
     (
@@ -94,7 +96,7 @@ const NOW_OF_DISK: [NowOfDisk; 7] = [
 /// A figure of a host now.
 type NowOfHost = (&'static str, fn(&mut HostNow, RoundedFigure));
 
-const NOW_OF_HOST: [NowOfHost; 4] = [
+const HOST_FIGURES: [NowOfHost; 4] = [
     (PRESSURE, |host, value| host.io_pressure_fraction = value),
     (CPU, |host, value| host.cpu_busy_fraction = value),
     ("node_load1", |host, value| host.load_1 = value),
@@ -106,7 +108,7 @@ const NOW_OF_HOST: [NowOfHost; 4] = [
 /// A figure of an array now.
 type NowOfArray = (&'static str, fn(&mut Array, &Series));
 
-const NOW_OF_ARRAY: [NowOfArray; 2] = [
+const ARRAY_FIGURES: [NowOfArray; 2] = [
     ("node_md_state==1", |array, one| {
         let state = one.label("state");
         array.action = match state.as_str() {

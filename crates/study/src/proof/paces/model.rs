@@ -191,7 +191,7 @@ impl Clients {
     }
 
     /// A request was made at a moment, and came back.
-    fn asked(&mut self, client: usize, at: f64, back: f64) {
+    fn note_request(&mut self, client: usize, at: f64, back: f64) {
         let exponential = self.rng.exponential();
         let next = match self.load {
             Load::Open(share) => at + exponential / (share * self.capacity),
@@ -327,7 +327,7 @@ pub(super) fn run(case: &Case, seed: u64, seconds: f64, with_background: bool) -
             latencies.push(back - at);
             kernel.completes(back, PAGE);
             fore_until = fore_until.max(back);
-            clients.asked(client, at, back);
+            clients.note_request(client, at, back);
         } else if at == ask_s {
             // One at a time.
             if let Some((asked, back)) = probe_back {

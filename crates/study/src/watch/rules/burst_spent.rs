@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use record::Severity;
 use record::sample::{DeviceId, DeviceSample, SampleTime};
 
-use crate::level::{LEAST_SLICES, find_drop_where};
+use crate::level::{MIN_SLICES, find_drop_where};
 use crate::median::median;
 use crate::watch::format::{digits, rate, time};
 use crate::watch::history::{Point, jitter, mean_known, mean_of, variation};
@@ -22,24 +22,24 @@ use crate::watch::rule::{Rule, RuleInput, Sighting};
 
 /// Number of points that are examined, and interval of the observations.
 const WINDOW: usize = 240;
-const EVERY: u64 = 10;
+const TEST_INTERVAL_POINTS: u64 = 10;
 /// Minimum time for which the first and the second level must have been held, in seconds.
-const BEFORE_S: f64 = 45.0;
-const AFTER_S: f64 = 15.0;
+const MIN_FIRST_LEVEL_S: f64 = 45.0;
+const MIN_SECOND_LEVEL_S: f64 = 15.0;
 /// The second level is at most this share of the first.
-const LOWER: f64 = 0.75;
+const MAX_LEVEL_RATIO: f64 = 0.75;
 /// Maximum variation of the second level as a share of itself, alongside jitter.
-const FLAT: f64 = 0.05;
+const FLAT_VARIATION: f64 = 0.05;
 /// Share of the demand that must still be there.
-const STILL: f64 = 0.7;
+const MIN_DEMAND_SHARE: f64 = 0.7;
 /// Minimum ratio of the latency to that before.
-const SLOWER: f64 = 1.15;
+const MIN_LATENCY_RATIO: f64 = 1.15;
 /// Sizes and mixes within this factor are the same.
-const ALIKE: f64 = 1.5;
+const EQUAL_FACTOR: f64 = 1.5;
 /// Share of the first level at which the event is over.
 const RECOVERED: f64 = 0.9;
 /// Number of points that are examined for that.
-const LATELY: usize = 10;
+const RECENT_POINTS: usize = 10;
 
 const ADVICE: &str = "The volume or the instance exceeded its baseline until its burst credit was used up; credit returns \
                       while it is idle. For a sustained load, provision the higher level (gp3 and provisioned IOPS \
@@ -75,12 +75,12 @@ impl Rule for BurstSpent {
     }
 
     fn observe(&mut self, now: &RuleInput<'_>, seen: &mut Vec<Sighting>) {
-        let is_time = now.history.count().is_multiple_of(EVERY);
+        let is_time = now.history.count().is_multiple_of(TEST_INTERVAL_POINTS);
         let mut lasting = HashMap::new();
         for device in now.disks() {
             let id = device.device.id;
             let points = now.history.all(id);
-            let before = self.spent.get(&id).filter(|spent| spent.lasts(points));
+            let before = self.spent.get(&id).filter(|spent| spent.persists(points));
             let found = || {
                 let spent = is_time.then(|| find(points)).flatten()?;
                 (!is_slow_alone(now, id, spent.at)).then_some(spent)
@@ -96,8 +96,8 @@ impl Rule for BurstSpent {
 
 impl LostLevel {
     /// True if the level is still low, and the programs still want more.
-    fn lasts(&self, points: &[Point]) -> bool {
-        let tail = &points[points.len().saturating_sub(LATELY)..];
+    fn persists(&self, points: &[Point]) -> bool {
+        let tail = &points[points.len().saturating_sub(RECENT_POINTS)..];
         Level::of(tail).is_some_and(|now| {
             let is_low =
                 now.ops < RECOVERED * self.before.ops || now.bytes < RECOVERED * self.before.bytes;
@@ -138,13 +138,13 @@ fn is_slow_alone(now: &RuleInput<'_>, id: DeviceId, at: SampleTime) -> bool {
             let wait = |points| mean_of(points, |point| &point.all).wait;
             Some(wait(after)? / wait(before)?)
         });
-    median(slower.collect()).is_some_and(|slower| slower < SLOWER)
+    median(slower.collect()).is_some_and(|slower| slower < MIN_LATENCY_RATIO)
 }
 
 /// The level that was lost within the points, if there is one.
 fn find(points: &[Point]) -> Option<LostLevel> {
     let points = &points[points.len().saturating_sub(WINDOW)..];
-    if points.len() < LEAST_SLICES {
+    if points.len() < MIN_SLICES {
         return None;
     }
     let rates: [fn(&Point) -> f64; 2] = [|point| point.all.ops, |point| point.all.bytes];
@@ -159,7 +159,7 @@ fn find(points: &[Point]) -> Option<LostLevel> {
 fn lost_at(points: &[Point], at: usize, rate: fn(&Point) -> f64) -> Option<LostLevel> {
     let (first, second) = points.split_at(at);
     let seconds = |points: &[Point]| points.iter().map(|point| point.seconds).sum::<f64>();
-    if seconds(first) < BEFORE_S || seconds(second) < AFTER_S {
+    if seconds(first) < MIN_FIRST_LEVEL_S || seconds(second) < MIN_SECOND_LEVEL_S {
         return None;
     }
     // The place of the step is exact to a few points only.
@@ -171,18 +171,19 @@ fn lost_at(points: &[Point], at: usize, rate: fn(&Point) -> f64) -> Option<LostL
     };
     let lower: Vec<f64> = settled.iter().map(rate).collect();
     let in_point = spent.after.ops * seconds(settled) / settled.len() as f64;
-    let flat = FLAT + jitter(spent.after.in_flight, in_point);
+    let flat = FLAT_VARIATION + jitter(spent.after.in_flight, in_point);
     (is_spent(&spent) && variation(&lower) <= flat).then_some(spent)
 }
 
 fn is_spent(spent: &LostLevel) -> bool {
     let (before, after) = (&spent.before, &spent.after);
-    let lower = after.ops <= LOWER * before.ops || after.bytes <= LOWER * before.bytes;
+    let lower =
+        after.ops <= MAX_LEVEL_RATIO * before.ops || after.bytes <= MAX_LEVEL_RATIO * before.bytes;
     let size = after.size() / before.size();
-    let alike = (1.0 / ALIKE..=ALIKE).contains(&size)
+    let alike = (1.0 / EQUAL_FACTOR..=EQUAL_FACTOR).contains(&size)
         && (after.read_share - before.read_share).abs() <= 0.25;
-    let wanted = after.in_flight >= (STILL * before.in_flight).max(0.9);
-    lower && alike && wanted && after.wait >= SLOWER * before.wait
+    let wanted = after.in_flight >= (MIN_DEMAND_SHARE * before.in_flight).max(0.9);
+    lower && alike && wanted && after.wait >= MIN_LATENCY_RATIO * before.wait
 }
 
 fn sighting(device: &DeviceSample, spent: &LostLevel) -> Sighting {

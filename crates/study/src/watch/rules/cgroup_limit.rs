@@ -16,12 +16,12 @@ use crate::watch::rule::{Rule, RuleInput, Sighting};
 
 /// Time that is examined, in seconds, and least number of samples.
 const WINDOW_S: f64 = 5.0;
-const LEAST: usize = 3;
+const MIN_POINTS: usize = 3;
 /// Share of its limit from which a group is at it. The kernel grants in slices of 100 ms, and the rest of a slice may
 /// be lost.
-const AT: f64 = 0.9;
+const AT_LIMIT_SHARE: f64 = 0.9;
 /// Share of the time for which tasks wait.
-const WAITS: f64 = 0.1;
+const WAIT_SHARE: f64 = 0.1;
 
 const ADVICE: &str = "A faster disk does not help. Raise the limit (io.max or blkio.throttle.* of the group, which systemd \
                       sets by IOReadIOPSMax= and similar, container runtimes by --device-read-iops) or reduce the \
@@ -121,13 +121,13 @@ impl Track {
             pressure: limit.pressure.or_else(host).map(|share| share.0),
         });
         let length = |uses: &VecDeque<GroupUse>| uses.iter().map(|one| one.seconds).sum::<f64>();
-        while self.uses.len() > LEAST
+        while self.uses.len() > MIN_POINTS
             && length(&self.uses) - self.uses.front().map_or(0.0, |one| one.seconds) >= WINDOW_S
         {
             self.uses.pop_front();
         }
         let seconds = length(&self.uses);
-        let is_long = self.uses.len() >= LEAST && seconds >= 0.97 * WINDOW_S;
+        let is_long = self.uses.len() >= MIN_POINTS && seconds >= 0.97 * WINDOW_S;
         let used = self
             .uses
             .iter()
@@ -135,7 +135,7 @@ impl Track {
             .sum::<f64>()
             / seconds;
         let share = used / limit.limit;
-        if !is_long || limit.limit <= 0.0 || share < AT {
+        if !is_long || limit.limit <= 0.0 || share < AT_LIMIT_SHARE {
             self.since = None;
             return None;
         }
@@ -165,7 +165,7 @@ impl LimitedGroup<'_> {
             || self.limit.device.to_string(),
             |one| one.device.name.clone(),
         );
-        let waits = self.pressure.filter(|pressure| *pressure >= WAITS);
+        let waits = self.pressure.filter(|pressure| *pressure >= WAIT_SHARE);
         let severity = if waits.is_some() {
             Severity::Warn
         } else {

@@ -21,31 +21,31 @@ use crate::watch::members::arrays;
 use crate::watch::rule::{Rule, RuleInput, Sighting};
 
 const WINDOW_S: f64 = 15.0;
-const LEAST_POINTS: usize = 8;
+const MIN_POINTS: usize = 8;
 /// Minimum number of reads for a conclusion.
-const LEAST_READS: f64 = 30.0;
+const MIN_READS: f64 = 30.0;
 /// Multiple of the disk's own latency that is slow.
-const SLOW: f64 = 4.0;
+const SLOW_RATIO: f64 = 4.0;
 /// Minimum latency that is slow, in seconds.
-const LEAST_S: f64 = 0.003;
+const MIN_SLOW_S: f64 = 0.003;
 /// Latency that is slow where nothing better is known, in seconds, for one request at a time: two that share
 /// a low cap wait as long. A mechanical disk in good health takes some 15 ms for a read at a random place,
 /// and twice that behind another one, or where the host gives its guest no processor in time; a block that is
 /// fetched from a snapshot takes tens of milliseconds on top.
-const SLOW_AT_ALL_S: f64 = 0.04;
+const SLOW_UNKNOWN_DISK_S: f64 = 0.04;
 /// Multiple of the writes' latency that reads must take, where there are writes: a cause that makes all
 /// requests slow is no cold block.
-const BEYOND_WRITES: f64 = 2.0;
-const ALONE: f64 = 1.3;
+const MIN_READ_WRITE_RATIO: f64 = 2.0;
+const MIN_READ_WRITE_RATIO_ALONE: f64 = 1.3;
 /// Multiple of the wait of its siblings that is slow among them, as for `slow-member`.
-const ALONE_SLOW: f64 = 2.0;
+const SLOW_SIBLING_RATIO: f64 = 2.0;
 /// Requests in flight above which the queue may be why reads wait.
-const FEW: f64 = 5.0;
+const SHORT_QUEUE: f64 = 5.0;
 /// Factor on the present load that the disk must have been seen to do at the fast wait, where anything was seen: then
 /// the load is not why it is slow. The margin is for chance.
 const IDLE: f64 = 1.25;
 /// Variation of a rate below which something holds it.
-const WANDERS: f64 = 0.05;
+const MIN_RATE_VARIATION: f64 = 0.05;
 /// Number of points in a row, and of reads in them, for the best waits.
 const RUN: usize = 5;
 const RUN_READS: f64 = 20.0;
@@ -71,14 +71,14 @@ impl Rule for Cold {
         let elapsed = now.sample.at.elapsed;
         self.worked_on
             .retain(|_, last| (elapsed - *last).as_secs_f64() <= WINDOW_S);
-        let at_work = worked_on(now.sample);
+        let at_work = maintained_devices(now.sample);
         self.worked_on.extend(at_work.map(|id| (id, elapsed)));
         let volumes = now.disks().filter(|one| {
             one.device.kind == DeviceKind::Disk && !self.worked_on.contains_key(&one.device.id)
         });
         for device in volumes {
             let id = device.device.id;
-            let Some(points) = now.history.last(id, WINDOW_S, LEAST_POINTS) else {
+            let Some(points) = now.history.last(id, WINDOW_S, MIN_POINTS) else {
                 continue;
             };
             let Some(slow) = slow_reads(points, now.history.all(id)) else {
@@ -127,23 +127,23 @@ fn slow_reads(points: &[Point], all: &[Point]) -> Option<SlowReads> {
     let hangs = |point: &Point| {
         point.all.ops <= 0.0 && point.in_flight_at_end.is_some_and(|count| count > 0.0)
     };
-    let few = read.ops * seconds < LEAST_READS;
+    let few = read.ops * seconds < MIN_READS;
     if few
         || points.iter().any(hangs)
-        || wait < LEAST_S
-        || in_flight > FEW
-        || variation(&rates) < WANDERS
+        || wait < MIN_SLOW_S
+        || in_flight > SHORT_QUEUE
+        || variation(&rates) < MIN_RATE_VARIATION
     {
         return None;
     }
     let write = mean_of(points, |point| &point.write);
     let best = best_reads(all, read.bytes / read.ops);
-    let own_writes = write.wait.filter(|_| write.ops * seconds >= LEAST_READS);
-    if own_writes.is_some_and(|write| wait < BEYOND_WRITES * write) {
+    let own_writes = write.wait.filter(|_| write.ops * seconds >= MIN_READS);
+    if own_writes.is_some_and(|write| wait < MIN_READ_WRITE_RATIO * write) {
         return None;
     }
     let against = match (best, own_writes) {
-        (Some((fast, ops)), _) if wait >= SLOW * fast => {
+        (Some((fast, ops)), _) if wait >= SLOW_RATIO * fast => {
             if ops < IDLE * read.ops {
                 return None;
             }
@@ -153,10 +153,10 @@ fn slow_reads(points: &[Point], all: &[Point]) -> Option<SlowReads> {
                 digits(ops)
             )
         }
-        (_, Some(write)) if wait >= SLOW * write => {
+        (_, Some(write)) if wait >= SLOW_RATIO * write => {
             format!("its writes take {}", time(write))
         }
-        _ if wait >= SLOW_AT_ALL_S && in_flight <= ALONE => {
+        _ if wait >= SLOW_UNKNOWN_DISK_S && in_flight <= MIN_READ_WRITE_RATIO_ALONE => {
             "a healthy disk takes far less".to_owned()
         }
         _ => return None,
@@ -195,13 +195,13 @@ fn is_alone(slow: &SlowReads, id: DeviceId, points: usize, now: &RuleInput<'_>) 
             let lately = &all[all.len().saturating_sub(points)..];
             mean_of(lately, |point| &point.read).wait
         });
-        median(waits.collect()).is_some_and(|typical| slow.wait >= ALONE_SLOW * typical)
+        median(waits.collect()).is_some_and(|typical| slow.wait >= SLOW_SIBLING_RATIO * typical)
     })
 }
 
 /// The devices below arrays that md checks or rebuilds: their members, and the disks of members that
 /// are partitions.
-fn worked_on(sample: &Sample) -> impl Iterator<Item = DeviceId> {
+fn maintained_devices(sample: &Sample) -> impl Iterator<Item = DeviceId> {
     let is_at_work = |device: &&DeviceSample| {
         let state = device.array.as_ref();
         state.is_some_and(ArraySample::is_at_work)

@@ -55,7 +55,7 @@ pub(super) struct Errors {
 const SILENCE: Nanos = Nanos::from_secs(60);
 
 impl Rule for Errors {
-    fn linger(&self) -> Nanos {
+    fn grace_period(&self) -> Nanos {
         SILENCE
     }
 
@@ -68,7 +68,7 @@ impl Rule for Errors {
         self.logged
             .retain(|_, errors| at.elapsed - errors.seen.elapsed <= SILENCE);
         for error in &now.sample.host.errors {
-            self.hear(error, now);
+            self.note_error(error, now);
         }
         for (subject, errors) in &self.logged {
             let device = match subject {
@@ -112,7 +112,7 @@ fn of_log(subject: Subject, device: Option<&DeviceSample>, errors: &LoggedErrors
 
 /// The device that the kernel's log refers to. For NVMe it names the controller, as `nvme2`, or one of several paths,
 /// as `nvme2c1n1`; the disk is `nvme2n1`.
-fn meant<'a>(name: &str, sample: &'a Sample) -> Option<&'a DeviceSample> {
+fn logged_device<'a>(name: &str, sample: &'a Sample) -> Option<&'a DeviceSample> {
     if let Some(device) = sample.named(name) {
         return Some(device);
     }
@@ -138,9 +138,9 @@ fn meant<'a>(name: &str, sample: &'a Sample) -> Option<&'a DeviceSample> {
 }
 
 impl Errors {
-    fn hear(&mut self, error: &KernelError, now: &RuleInput<'_>) {
+    fn note_error(&mut self, error: &KernelError, now: &RuleInput<'_>) {
         let device = error.device.as_deref();
-        let device = device.and_then(|name| meant(name, now.sample));
+        let device = device.and_then(|name| logged_device(name, now.sample));
         let subject = device.map_or(Subject::Host, |device| Subject::Device(device.device.id));
         let at = now.sample.at;
         let errors = self.logged.entry(subject).or_insert_with(|| LoggedErrors {
@@ -168,7 +168,7 @@ impl Errors {
         sighting.advice = ADVICE;
         let mut texts = Vec::new();
         let mut is_now = false;
-        if let Some((text, missing)) = trouble(array, state) {
+        if let Some((text, missing)) = missing_members(array, state) {
             let since = match self.whole.contains(&id) {
                 true => "",
                 false => " This was the case when the watch began.",
@@ -229,7 +229,7 @@ impl Errors {
 }
 
 /// Members that are missing or were given up: the sentence about them, and their number.
-fn trouble(array: &DeviceSample, state: &ArraySample) -> Option<(String, u32)> {
+fn missing_members(array: &DeviceSample, state: &ArraySample) -> Option<(String, u32)> {
     let faulty: Vec<&str> = state
         .members
         .iter()

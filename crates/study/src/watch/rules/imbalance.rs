@@ -15,16 +15,16 @@ use crate::watch::members::{MemberLoad, arrays, is_rebuilt, sides};
 use crate::watch::rule::{Rule, RuleInput, Sighting};
 
 const WINDOW_S: f64 = 30.0;
-const LEAST_POINTS: usize = 10;
+const MIN_POINTS: usize = 10;
 /// Multiple of the others' load that is out of balance.
-const MORE: f64 = 1.5;
+const MIN_LOAD_RATIO: f64 = 1.5;
 /// Multiple of the others' load in a single point, and the share of the points that must reach it.
-const MORE_IN_POINT: f64 = 1.25;
-const MOST: f64 = 0.8;
+const MIN_POINT_LOAD_RATIO: f64 = 1.25;
+const POINT_SHARE: f64 = 0.8;
 /// Multiple of the chance variation of counts (Poisson) that the difference must reach.
-const CHANCE: f64 = 6.0;
+const MIN_POISSON_DEVIATIONS: f64 = 6.0;
 /// Minimum number of requests a second on the busiest member for a conclusion.
-const LEAST_OPS: f64 = 10.0;
+const MIN_OPS: f64 = 10.0;
 
 const ADVICE: &str = "The array is no faster than this member. Look for one hot file or table, and for \
                       a chunk that is a multiple of the program's own stride (disksmith sweep finds a \
@@ -43,8 +43,8 @@ impl Rule for Imbalance {
                 Some(Placement::StripedCopies) => |point| &point.write,
                 _ => continue,
             };
-            let sides = sides(array, now.sample, now.history, WINDOW_S, LEAST_POINTS);
-            if let Some((side, own, others)) = hot(&sides, part) {
+            let sides = sides(array, now.sample, now.history, WINDOW_S, MIN_POINTS);
+            if let Some((side, own, others)) = overloaded_member(&sides, part) {
                 let began = beginning(side.points);
                 seen.push(Sighting {
                     text: format!(
@@ -64,7 +64,7 @@ impl Rule for Imbalance {
 }
 
 /// The member with too much to do, its rate, and the others' median.
-fn hot<'a, 'b>(
+fn overloaded_member<'a, 'b>(
     sides: &'a [MemberLoad<'b>],
     part: FlowKindPoint,
 ) -> Option<(&'a MemberLoad<'b>, f64, f64)> {
@@ -80,8 +80,8 @@ fn hot<'a, 'b>(
     let own = rate(side);
     let typical = median(others().map(rate).collect())?;
     let seconds: f64 = side.points.iter().map(|point| point.seconds).sum();
-    let is_chance = (own - typical) * seconds < CHANCE * (own * seconds).sqrt();
-    if own < LEAST_OPS || own < MORE * typical || is_chance {
+    let is_chance = (own - typical) * seconds < MIN_POISSON_DEVIATIONS * (own * seconds).sqrt();
+    if own < MIN_OPS || own < MIN_LOAD_RATIO * typical || is_chance {
         return None;
     }
     let more_in_point = |back: &usize| {
@@ -92,9 +92,9 @@ fn hot<'a, 'b>(
         let typical = median(others().filter_map(rate_at).collect());
         rate_at(side)
             .zip(typical)
-            .is_some_and(|(own, typical)| own > 0.0 && own >= MORE_IN_POINT * typical)
+            .is_some_and(|(own, typical)| own > 0.0 && own >= MIN_POINT_LOAD_RATIO * typical)
     };
     let hot_points = (0..side.points.len()).filter(more_in_point).count();
-    let lasts = hot_points as f64 >= MOST * side.points.len() as f64;
+    let lasts = hot_points as f64 >= POINT_SHARE * side.points.len() as f64;
     lasts.then_some((side, own, typical))
 }

@@ -13,11 +13,11 @@ use crate::watch::plateaus::{HeldRate, at_work, calm_variation, held_in, least_w
 use crate::watch::rule::{Rule, RuleInput, Sighting};
 
 /// Number of points from one test of the counters to the next.
-const EVERY: u64 = 5;
+const TEST_INTERVAL_POINTS: u64 = 5;
 /// Number of observations in a row that must show it.
 const OBSERVATIONS: u32 = 2;
 /// Minimum ratio of a disk's variation to that of the sum.
-const WILDER: f64 = 3.0;
+const MIN_VARIATION_RATIO: f64 = 3.0;
 /// A disk with less than this share of the sum is left out of that.
 const COUNTS: f64 = 0.1;
 
@@ -62,7 +62,7 @@ impl Rule for InstanceCap {
         if now.disks().any(|device| self.pages.has(device.device.id)) {
             return;
         }
-        if now.history.ended_point() && now.history.count().is_multiple_of(EVERY) {
+        if now.history.ended_point() && now.history.count().is_multiple_of(TEST_INTERVAL_POINTS) {
             self.held = held_together(now);
             self.observations = if self.held.is_some() {
                 self.observations + 1
@@ -172,7 +172,7 @@ fn held_together(now: &RuleInput<'_>) -> Option<HeldRate> {
     let flat = calm_variation(&rates(&sum), 1.0);
     let wild = series.iter().filter(|(_, points)| {
         let share = mean_of(points, |point| &point.all).ops / whole;
-        share >= COUNTS && variation(&rates(points)) >= WILDER * flat.max(0.005)
+        share >= COUNTS && variation(&rates(points)) >= MIN_VARIATION_RATIO * flat.max(0.005)
     });
     (wild.count() >= 2).then_some(held)
 }
@@ -184,7 +184,7 @@ fn add<'a>(points: impl Iterator<Item = &'a Point>) -> Option<Point> {
         match &mut sum {
             None => sum = Some(*point),
             Some(sum) => {
-                sum.all = together(&sum.all, &point.all);
+                sum.all = flow_sum(&sum.all, &point.all);
                 sum.in_flight = sum.in_flight.zip(point.in_flight).map(|(a, b)| a + b);
                 sum.busy = sum.busy.zip(point.busy).map(|(a, b)| a.max(b));
             }
@@ -193,7 +193,7 @@ fn add<'a>(points: impl Iterator<Item = &'a Point>) -> Option<Point> {
     sum
 }
 
-fn together(a: &FlowPoint, b: &FlowPoint) -> FlowPoint {
+fn flow_sum(a: &FlowPoint, b: &FlowPoint) -> FlowPoint {
     let ops = a.ops + b.ops;
     let waited = |part: &FlowPoint| part.wait.map_or(0.0, |wait| wait * part.ops);
     FlowPoint {

@@ -8,10 +8,10 @@ use crate::watch::history::{Point, beginning, mean_known};
 use crate::watch::rule::{Rule, RuleInput, Sighting};
 
 const WINDOW_S: f64 = 10.0;
-const LEAST_POINTS: usize = 5;
+const MIN_POINTS: usize = 5;
 /// Share of the depth that is full, in most points.
-const FULL: f64 = 0.9;
-const MOST: f64 = 0.8;
+const FULL_SHARE: f64 = 0.9;
+const POINT_SHARE: f64 = 0.8;
 
 const ADVICE: &str = "Reduce the number of concurrent requests, or spread the load over more disks; a deeper queue \
                       (queue/nr_requests) only moves the wait.";
@@ -25,16 +25,16 @@ impl Rule for QueueFull {
             let Some(depth) = device.device.queue_depth.map(f64::from) else {
                 continue;
             };
-            let last = now.history.last(device.device.id, WINDOW_S, LEAST_POINTS);
+            let last = now.history.last(device.device.id, WINDOW_S, MIN_POINTS);
             let Some(points) = last else {
                 continue;
             };
             let is_full = |point: &&Point| {
                 let count = point.in_flight_at_end;
-                count.is_some_and(|count| count >= FULL * depth)
+                count.is_some_and(|count| count >= FULL_SHARE * depth)
             };
             let full = points.iter().filter(is_full).count();
-            if (full as f64) < MOST * points.len() as f64 {
+            if (full as f64) < POINT_SHARE * points.len() as f64 {
                 continue;
             }
             let mean = mean_known(points, |point| point.in_flight_at_end).unwrap_or(depth);

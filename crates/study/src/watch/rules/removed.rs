@@ -9,7 +9,7 @@ use crate::watch::format::digits;
 use crate::watch::rule::{Rule, RuleInput, Sighting};
 
 /// Longest time for which the event lasts, if no device of the name appears again.
-const LONGEST: Nanos = Nanos::from_secs(600);
+const MAX_EVENT_TIME: Nanos = Nanos::from_secs(600);
 
 const ADVICE: &str = "Requests in flight have failed, and devices on top of it lack a member. If it was not removed on \
                       purpose, check the kernel's log and the volume's status.";
@@ -48,7 +48,7 @@ impl Removed {
     }
 
     /// True if it matters that a device is gone. Loop devices, volumes and partitions come and go.
-    fn matters(&self, device: &Device) -> bool {
+    fn is_reported(&self, device: &Device) -> bool {
         let is_asked_for = self.names.iter().any(|name| device.is_called(name));
         let is_own = matches!(device.kind, DeviceKind::Disk | DeviceKind::Array);
         is_asked_for || is_own || self.last.contains_key(&device.id)
@@ -86,7 +86,7 @@ impl Removed {
 }
 
 impl Rule for Removed {
-    fn linger(&self) -> Nanos {
+    fn grace_period(&self) -> Nanos {
         Nanos(0)
     }
 
@@ -101,7 +101,7 @@ impl Rule for Removed {
     fn observe(&mut self, now: &RuleInput<'_>, seen: &mut Vec<Sighting>) {
         let sample = now.sample;
         for device in &sample.removed {
-            if self.matters(device) {
+            if self.is_reported(device) {
                 // Another may be in its place at once.
                 seen.push(self.sighting(device, sample.at));
                 self.gone.push(RemovedDevice {
@@ -112,7 +112,7 @@ impl Rule for Removed {
             }
         }
         self.gone.retain(|gone| {
-            let is_old = sample.at.elapsed - gone.at.elapsed > LONGEST;
+            let is_old = sample.at.elapsed - gone.at.elapsed > MAX_EVENT_TIME;
             !is_old && sample.named(&gone.name).is_none()
         });
         seen.extend(self.gone.iter().map(|gone| gone.sighting.clone()));

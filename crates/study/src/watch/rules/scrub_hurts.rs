@@ -24,32 +24,32 @@ use crate::watch::members::arrays;
 use crate::watch::rule::{Rule, RuleInput, Sighting};
 
 /// Points without work that are remembered, and how many are needed.
-const CALM: usize = 120;
-const LEAST_CALM: usize = 20;
+const MAX_CALM_POINTS: usize = 120;
+const MIN_CALM_POINTS: usize = 20;
 /// Points of work that are examined.
 const DURING_S: f64 = 10.0;
-const LEAST_DURING: usize = 5;
+const MIN_POINTS_DURING: usize = 5;
 /// Points of pressure that are examined.
-const LATELY: usize = 10;
+const RECENT_POINTS: usize = 10;
 /// Multiple of the wait without work from which the work harms the foreground.
-const LONGER: f64 = 2.0;
+const MIN_WAIT_RATIO: f64 = 2.0;
 /// Minimum difference of waits that is reported, in seconds.
-const WORTH_NAMING_S: f64 = 0.001;
+const MIN_WAIT_DIFFERENCE_S: f64 = 0.001;
 /// Multiple of the load before, above which the load may be the reason.
 const LOAD: f64 = 1.3;
 /// Share of the rate before, to which the rate must fall where waits do not show the harm.
-const LESS: f64 = 0.6;
+const MAX_RATE_SHARE: f64 = 0.6;
 /// Number of points from the work's beginning in which it must fall, compared with as many just before it.
-const AT_ONCE: usize = 10;
+const FALL_POINTS: usize = 10;
 /// Minimum rate in requests a second after the fall: an idle array has no foreground to slow down.
-const STILL_ASKED_OPS: f64 = 1.0;
+const MIN_OPS_AFTER_FALL: f64 = 1.0;
 /// Maximum number of points between the last one without work and the first with it.
-const FOLLOWS: u64 = 3;
+const MAX_POINTS_BETWEEN: u64 = 3;
 /// Share of the time for which programs must wait then, and least ratio to the share before.
 const PRESSURE: f64 = 0.3;
 const AS_MUCH: f64 = 0.8;
 /// Minimum number of requests a second: with fewer there is no foreground to slow down.
-const LEAST_OPS: f64 = 5.0;
+const MIN_OPS: f64 = 5.0;
 
 const ADVICE: &str = "The check or rebuild takes I/O from the foreground. Slow it down (sync_speed_max of the array in sysfs, or \
                       sync_max to pause it), or run it when the load is low (disksmith scrub keeps \
@@ -89,17 +89,17 @@ struct FirstPoints {
 impl FirstPoints {
     /// True if the rate fell with it, and not to nothing.
     fn is_a_fall(&self) -> bool {
-        let at_once = median(self.rates.clone()).filter(|_| self.rates.len() >= LEAST_DURING);
-        at_once
-            .zip(self.before)
-            .is_some_and(|(at_once, before)| (STILL_ASKED_OPS..=LESS * before).contains(&at_once))
+        let at_once = median(self.rates.clone()).filter(|_| self.rates.len() >= MIN_POINTS_DURING);
+        at_once.zip(self.before).is_some_and(|(at_once, before)| {
+            (MIN_OPS_AFTER_FALL..=MAX_RATE_SHARE * before).contains(&at_once)
+        })
     }
 
     /// The last points of an array as far as they are of the work.
     fn of_work<'a>(&self, points: &'a [Point]) -> &'a [Point] {
         let known = self.rates.len();
         let before = points.len().saturating_sub(known);
-        if known < AT_ONCE {
+        if known < FALL_POINTS {
             &points[before..]
         } else {
             points
@@ -119,7 +119,7 @@ impl Rule for ScrubHurts {
         self.begun.retain(|id, _| now.sample.device(*id).is_some());
         let pressure = now.sample.host.pressure.as_ref();
         let pressure = pressure.and_then(|pressure| Some(pressure.some.stalled?.0));
-        push(&mut self.pressure, pressure.unwrap_or(0.0), LATELY);
+        push(&mut self.pressure, pressure.unwrap_or(0.0), RECENT_POINTS);
         for array in arrays(now.sample) {
             let id = array.device.id;
             // What waits for its turn does nothing yet.
@@ -138,7 +138,7 @@ impl Rule for ScrubHurts {
                             pressure,
                             number,
                         };
-                        push(self.calm.entry(id).or_default(), point, CALM);
+                        push(self.calm.entry(id).or_default(), point, MAX_CALM_POINTS);
                     }
                 }
             }
@@ -163,7 +163,7 @@ fn last(history: &DeviceHistory, now: &RuleInput<'_>, array: &DeviceSample) -> O
             points.last().map_or(&[], std::slice::from_ref)
         })
     });
-    (part.ops >= LEAST_OPS && wait.is_some()).then_some(FlowPoint { wait, ..part })
+    (part.ops >= MIN_OPS && wait.is_some()).then_some(FlowPoint { wait, ..part })
 }
 
 /// The members' mean wait over a choice of their points.
@@ -185,10 +185,10 @@ impl ScrubHurts {
         let calm = self.calm.get(&id);
         let beginning = self.begun.entry(id).or_insert_with(|| FirstPoints {
             rates: Vec::new(),
-            before: calm.and_then(|calm| just_before(calm, now.history.count())),
+            before: calm.and_then(|calm| rate_before(calm, now.history.count())),
         });
         if let Some(point) = now.history.all(id).last()
-            && beginning.rates.len() < AT_ONCE
+            && beginning.rates.len() < FALL_POINTS
         {
             beginning.rates.push(point.all.ops);
         }
@@ -201,15 +201,17 @@ impl ScrubHurts {
         action: SyncAction,
     ) -> Option<Sighting> {
         let calm = self.calm.get(&array.device.id)?;
-        if calm.len() < LEAST_CALM {
+        if calm.len() < MIN_CALM_POINTS {
             return None;
         }
         let before = TypicalPoint::of(calm)?;
-        let points = now.history.last(array.device.id, DURING_S, LEAST_DURING)?;
+        let points = now
+            .history
+            .last(array.device.id, DURING_S, MIN_POINTS_DURING)?;
         let beginning_of_work = self.begun.get(&array.device.id)?;
         let points = beginning_of_work.of_work(points);
         let count = points.len();
-        if count < LEAST_DURING {
+        if count < MIN_POINTS_DURING {
             return None;
         }
         let during = mean_of(points, |point| &point.all);
@@ -218,8 +220,9 @@ impl ScrubHurts {
                 &points[points.len().saturating_sub(count)..]
             })
         })?;
-        let waits = wait >= LONGER * before.wait && wait - before.wait >= WORTH_NAMING_S;
-        let waits = waits && during.ops >= LEAST_OPS && during.ops <= LOAD * before.ops;
+        let waits =
+            wait >= MIN_WAIT_RATIO * before.wait && wait - before.wait >= MIN_WAIT_DIFFERENCE_S;
+        let waits = waits && during.ops >= MIN_OPS && during.ops <= LOAD * before.ops;
         let text = if waits {
             format!(
                 "Requests to {} take {} during its {}, compared with {} before, at {} IOPS.",
@@ -229,7 +232,7 @@ impl ScrubHurts {
                 time(before.wait),
                 digits(during.ops),
             )
-        } else if (STILL_ASKED_OPS..=LESS * before.ops).contains(&during.ops)
+        } else if (MIN_OPS_AFTER_FALL..=MAX_RATE_SHARE * before.ops).contains(&during.ops)
             && beginning_of_work.is_a_fall()
             && self.is_wanted(&before)
         {
@@ -266,11 +269,11 @@ impl ScrubHurts {
 }
 
 /// Requests a second in the last points without work, if the point of this number follows them.
-fn just_before(calm: &VecDeque<CalmPoint>, number: u64) -> Option<f64> {
+fn rate_before(calm: &VecDeque<CalmPoint>, number: u64) -> Option<f64> {
     let newest = calm.back()?;
-    let last = calm.iter().rev().take(AT_ONCE);
+    let last = calm.iter().rev().take(FALL_POINTS);
     let rate = median(last.map(|point| point.part.ops).collect());
-    rate.filter(|_| number - newest.number <= FOLLOWS)
+    rate.filter(|_| number - newest.number <= MAX_POINTS_BETWEEN)
 }
 
 /// The typical point without work.

@@ -29,18 +29,18 @@ use crate::watch::rule::{Rule, RuleInput, Sighting};
 
 /// Time that is examined, in seconds, and least number of points.
 const WINDOW_S: f64 = 20.0;
-const LEAST_POINTS: usize = 8;
+const MIN_POINTS: usize = 8;
 /// Multiple of the siblings' wait that is slow.
-const SLOW: f64 = 2.0;
+const SLOW_RATIO: f64 = 2.0;
 /// The same multiple where there are two members: it is unknown which is normal, and the faster one is assumed to be.
-const SLOW_OF_TWO: f64 = 3.0;
+const SLOW_RATIO_OF_TWO: f64 = 3.0;
 /// Multiple of the siblings' wait from which a point counts as slow, and the share of slow points.
-const SLOW_POINT: f64 = 1.4;
-const MOST: f64 = 0.8;
+const SLOW_POINT_RATIO: f64 = 1.4;
+const SLOW_POINT_SHARE: f64 = 0.8;
 /// Factor up to which a member's requests, and their size, match those of its siblings.
 const MATCHED: f64 = 1.5;
 /// Difference in seconds below which a wait does no harm; the kernel counts in milliseconds.
-const WORTH_NAMING_S: f64 = 0.0003;
+const MIN_WAIT_DIFFERENCE_S: f64 = 0.0003;
 /// Requests in flight, and wait in seconds, up to which there is no queue that lasts. Siblings of a member that is
 /// half as fast as they are idle for half of the time, and have one in flight on average (as a queue with that load
 /// has), or fewer.
@@ -52,7 +52,7 @@ const QUEUEING: f64 = 2.0;
 /// depend on queues.
 const STEADY: f64 = 0.3;
 /// Minimum number of requests a second for a conclusion about a member.
-const LEAST_OPS: f64 = 2.0;
+const MIN_OPS: f64 = 2.0;
 
 const ADVICE: &str = "All members wait for this one. Compare it with the others (disksmith bench), \
                       look for a limit or an error of its own, and replace it if it stays slow.";
@@ -63,7 +63,7 @@ pub(super) struct SlowMember;
 impl Rule for SlowMember {
     fn observe(&mut self, now: &RuleInput<'_>, seen: &mut Vec<Sighting>) {
         for array in arrays(now.sample).filter(|array| !is_rebuilt(array)) {
-            let sides = sides(array, now.sample, now.history, WINDOW_S, LEAST_POINTS);
+            let sides = sides(array, now.sample, now.history, WINDOW_S, MIN_POINTS);
             for (index, side) in sides.iter().enumerate() {
                 let kinds: [(&str, FlowKindPoint); 2] = [
                     ("Reads", |point| &point.read),
@@ -108,12 +108,16 @@ fn excess(
     let sizes = means.iter().filter(|mean| mean.ops > 0.0);
     let size = median(sizes.map(|mean| mean.bytes / mean.ops).collect())?;
     let matched = own.ops <= load * MATCHED && own.bytes <= own.ops * size * MATCHED;
-    let needed = if sides.len() == 2 { SLOW_OF_TWO } else { SLOW };
+    let needed = if sides.len() == 2 {
+        SLOW_RATIO_OF_TWO
+    } else {
+        SLOW_RATIO
+    };
     if !matched
-        || own.ops < LEAST_OPS
+        || own.ops < MIN_OPS
         || typical <= 0.0
         || wait < needed * typical
-        || wait - typical < WORTH_NAMING_S
+        || wait - typical < MIN_WAIT_DIFFERENCE_S
     {
         return None;
     }
@@ -124,12 +128,12 @@ fn excess(
         };
         let own = wait_at(&sides[which])?;
         let typical = median(others().filter_map(wait_at).collect())?;
-        Some(own >= SLOW_POINT * typical)
+        Some(own >= SLOW_POINT_RATIO * typical)
     });
     let slow_points: Vec<bool> = slow_points.collect();
     let slow = slow_points.iter().filter(|slow| **slow).count();
-    let is_lasting =
-        slow_points.len() >= LEAST_POINTS && slow as f64 >= MOST * slow_points.len() as f64;
+    let is_lasting = slow_points.len() >= MIN_POINTS
+        && slow as f64 >= SLOW_POINT_SHARE * slow_points.len() as f64;
     if !is_lasting || have_queues(now, others, part, typical) {
         return None;
     }

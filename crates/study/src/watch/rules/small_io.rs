@@ -12,13 +12,13 @@ use crate::watch::history::{beginning, mean_known, mean_of};
 use crate::watch::rule::{Rule, RuleInput, Sighting};
 
 const WINDOW_S: f64 = 30.0;
-const LEAST_POINTS: usize = 10;
+const MIN_POINTS: usize = 10;
 /// Mean size below which requests are called small, in bytes.
 const SMALL: f64 = 6144.0;
 /// Minimum rate of requests, in requests a second.
-const MANY: f64 = 100.0;
+const MIN_REQUESTS_PER_S: f64 = 100.0;
 /// Minimum share of the time for which the disk is busy.
-const BUSY: f64 = 0.9;
+const MIN_BUSY_SHARE: f64 = 0.9;
 /// Minimum mean number of requests in flight.
 const IN_FLIGHT: f64 = 0.9;
 
@@ -31,18 +31,18 @@ pub(super) struct SmallIo;
 impl Rule for SmallIo {
     fn observe(&mut self, now: &RuleInput<'_>, seen: &mut Vec<Sighting>) {
         for device in now.disks() {
-            let last = now.history.last(device.device.id, WINDOW_S, LEAST_POINTS);
+            let last = now.history.last(device.device.id, WINDOW_S, MIN_POINTS);
             let Some(points) = last else {
                 continue;
             };
             let all = mean_of(points, |point| &point.all);
             let busy = mean_known(points, |point| point.busy);
             let in_flight = mean_known(points, |point| point.in_flight);
-            let loaded = busy.is_none_or(|busy| busy >= BUSY)
+            let loaded = busy.is_none_or(|busy| busy >= MIN_BUSY_SHARE)
                 && in_flight.is_some_and(|count| count >= IN_FLIGHT);
             let size = all.bytes / all.ops;
             // Requests of no bytes are those of a source that does not know them.
-            if all.ops < MANY || !loaded || size <= 0.0 || size >= SMALL {
+            if all.ops < MIN_REQUESTS_PER_S || !loaded || size <= 0.0 || size >= SMALL {
                 continue;
             }
             seen.push(Sighting {

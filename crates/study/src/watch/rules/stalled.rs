@@ -13,7 +13,7 @@ use crate::watch::format::time;
 use crate::watch::rule::{Rule, RuleInput, Sighting};
 
 /// Share of busy time that is all of it, but for the clock's error.
-const ALWAYS: f64 = 0.98;
+const FULL_BUSY_SHARE: f64 = 0.98;
 
 const ADVICE: &str = "The disk or the path to it hangs, and the programs that use it are blocked. Check the \
                       volume's status in the cloud and the kernel's log; if it does not recover, \
@@ -37,7 +37,7 @@ impl Stalled {
 }
 
 impl Rule for Stalled {
-    fn linger(&self) -> Nanos {
+    fn grace_period(&self) -> Nanos {
         // A request that gets through now and then is no end of it: without this, each would begin a
         // new event.
         Nanos::from_secs(5)
@@ -81,8 +81,11 @@ pub(crate) fn hangs(device: &DeviceSample) -> bool {
         Some(count) => count > 0,
         // Kernels from 5.0 on count the time of a request when it completes, and older ones all the time.
         None => {
-            let is_busy = device.busy.is_some_and(|busy| busy.0 >= ALWAYS);
-            is_busy || device.mean_in_flight.is_some_and(|mean| mean >= ALWAYS)
+            let is_busy = device.busy.is_some_and(|busy| busy.0 >= FULL_BUSY_SHARE);
+            is_busy
+                || device
+                    .mean_in_flight
+                    .is_some_and(|mean| mean >= FULL_BUSY_SHARE)
         }
     };
     known && !completes && waits

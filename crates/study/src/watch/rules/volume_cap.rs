@@ -17,7 +17,7 @@ use crate::watch::plateaus::{HeldRate, held, window};
 use crate::watch::rule::{Rule, RuleInput, Sighting};
 
 /// Number of points from one test of the counters to the next: neighbouring results are nearly the same.
-const EVERY: u64 = 5;
+const TEST_INTERVAL_POINTS: u64 = 5;
 /// Number of observations in a row that must show it.
 const OBSERVATIONS: u32 = 2;
 
@@ -50,7 +50,8 @@ impl Rule for VolumeCap {
         self.pages.take(now.sample, |exceeded| {
             (exceeded.volume_iops, exceeded.volume_bytes)
         });
-        let is_time = now.history.ended_point() && now.history.count().is_multiple_of(EVERY);
+        let is_time =
+            now.history.ended_point() && now.history.count().is_multiple_of(TEST_INTERVAL_POINTS);
         if is_time {
             self.observe_counters(now);
         }

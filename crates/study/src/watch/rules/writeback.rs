@@ -11,7 +11,7 @@ use crate::watch::format::percent;
 use crate::watch::rule::{Rule, RuleInput, Sighting};
 
 /// Minimum time for which the condition must last.
-const LEAST: Nanos = Nanos::from_secs(3);
+const MIN_TIME: Nanos = Nanos::from_secs(3);
 
 const ADVICE: &str = "Writes to files now proceed at the speed of the disks. Lower vm.dirty_background_bytes so that \
                       the kernel begins to write earlier and in smaller pieces, or find the \
@@ -40,7 +40,7 @@ impl Rule for Writeback {
         };
         let at = now.sample.at;
         let since = *self.since.get_or_insert(at.before(now.sample.length));
-        if at.elapsed - since.elapsed < LEAST {
+        if at.elapsed - since.elapsed < MIN_TIME {
             return;
         }
         let share = waiting.0 as f64 / limit.0 as f64;

@@ -11,7 +11,7 @@ use page::escape::plain;
 use page::plot::{Annotation, Axis, ColorBar, Hover, Trace};
 
 /// Number of columns above which the text of cells is smaller.
-const WIDE_COLUMNS: usize = 5;
+const SMALL_TEXT_COLUMNS: usize = 5;
 
 /// A row of a map: its name, and the predicate of its layouts.
 type Band = (String, Box<dyn Fn(&Layout) -> bool>);
@@ -242,7 +242,7 @@ impl<'a> Map<'a> {
                     Some(share) if share > middle => "var(--surface)",
                     _ => "var(--ink)",
                 };
-                let size = if self.members.len() > WIDE_COLUMNS {
+                let size = if self.members.len() > SMALL_TEXT_COLUMNS {
                     9
                 } else {
                     11

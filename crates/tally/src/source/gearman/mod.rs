@@ -18,11 +18,11 @@ use super::{Delivery, Identity, Intake, PollResult, Source};
 use crate::store::Key;
 
 /// The most jobs that are requested at once.
-const GRAB: usize = 256;
+const MAX_GRABS: usize = 256;
 /// Bytes of jobs beyond which fewer are requested at once: a job has up to 64 MiB.
-const GRABBED: usize = 4 << 20;
+const MAX_GRABBED_BYTES: usize = 4 << 20;
 /// Jobs that may be under way on the connection.
-const MOST: usize = 100_000;
+const MAX_JOBS: usize = 100_000;
 /// Time for an answer of gearmand.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -128,7 +128,7 @@ impl Gearman {
             Some(worker) => worker,
             None => self.worker.insert(Worker::connect(&self.place)?),
         };
-        if worker.under_way() >= MOST {
+        if worker.under_way() >= MAX_JOBS {
             std::thread::sleep(wait.min(Duration::from_millis(20)));
             return Ok(PollResult::Idle);
         }
@@ -242,9 +242,9 @@ impl Worker {
             answers += 1;
         }
         let bytes: usize = jobs.iter().map(|job| job.lines.len()).sum();
-        self.grab = match bytes > GRABBED {
+        self.grab = match bytes > MAX_GRABBED_BYTES {
             true => (self.grab / 2).max(1),
-            false => (self.grab * 2).min(GRAB),
+            false => (self.grab * 2).min(MAX_GRABS),
         };
         if self.asleep {
             let mut sleep = Vec::new();

@@ -19,7 +19,7 @@ pub(crate) mod kind {
 /// Length of a packet's head.
 const HEAD: usize = 12;
 /// The largest payload that is taken.
-const LARGEST: usize = 64 << 20;
+const MAX_PAYLOAD_BYTES: usize = 64 << 20;
 /// Bytes of one read.
 const READ: usize = 256 << 10;
 
@@ -56,7 +56,7 @@ pub(crate) fn response(bytes: &[u8]) -> io::Result<Option<(Response<'_>, usize)>
     let number =
         |at: usize| u32::from_be_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
     let length = number(8) as usize;
-    if !head.starts_with(b"\0RES") || length > LARGEST {
+    if !head.starts_with(b"\0RES") || length > MAX_PAYLOAD_BYTES {
         return Err(io::Error::new(
             io::ErrorKind::InvalidData,
             "the answer is not gearmand's",

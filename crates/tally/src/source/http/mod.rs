@@ -20,9 +20,9 @@ use crate::store::Key;
 use request::{PostedRequest, RequestQueue};
 
 /// Time from a request to its commit: long enough that a commit serves many requests.
-const DELAY: Duration = Duration::from_millis(100);
+const COMMIT_DELAY: Duration = Duration::from_millis(100);
 /// Requests that are handed over at once.
-const AT_ONCE: usize = 256;
+const MAX_BATCH_REQUESTS: usize = 256;
 
 /// Address of a server: `host:port/events`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -118,7 +118,7 @@ impl Http {
     pub fn open(place: &HttpAddress, token: Option<&str>) -> anyhow::Result<Http> {
         let address = place.address()?;
         place.check_reach(address, token)?;
-        let (sender, requests) = sync_channel(AT_ONCE * 4);
+        let (sender, requests) = sync_channel(MAX_BATCH_REQUESTS * 4);
         let desk = Arc::new(RequestQueue::new(sender, token));
         let server = Server::start(address, move |request| Arc::clone(&desk).answer(request))
             .with_context(|| format!("{place} cannot be had"))?;
@@ -138,7 +138,7 @@ impl Source for Http {
     }
 
     fn delay(&self) -> Option<Duration> {
-        Some(DELAY)
+        Some(COMMIT_DELAY)
     }
 
     fn poll(&mut self, wait: Duration, intake: &mut dyn Intake) -> PollResult {
@@ -147,7 +147,7 @@ impl Source for Http {
             Err(RecvTimeoutError::Timeout) => return PollResult::Idle,
             Err(RecvTimeoutError::Disconnected) => return PollResult::End,
         };
-        let rest = std::iter::from_fn(|| self.requests.try_recv().ok()).take(AT_ONCE);
+        let rest = std::iter::from_fn(|| self.requests.try_recv().ok()).take(MAX_BATCH_REQUESTS);
         let requests: Vec<PostedRequest> = std::iter::once(first).chain(rest).collect();
         let deliveries: Vec<Delivery<'_>> = requests
             .iter()

@@ -14,9 +14,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use crate::server::{HttpResponse, answer};
 
 /// Bytes of a body, also when it is unpacked.
-const BODY: usize = 8 << 20;
+const MAX_BODY_BYTES: usize = 8 << 20;
 /// Bytes of all bodies that are in memory.
-const BODIES: usize = 64 << 20;
+const MAX_BODIES_BYTES: usize = 64 << 20;
 /// Time within which the body of a request must arrive.
 const BODY_TIME: Duration = Duration::from_secs(30);
 /// Time for a commit, after which the client is told to try again.
@@ -47,7 +47,7 @@ impl RequestQueue {
         RequestQueue {
             requests,
             token: token.map(str::to_owned),
-            room: Arc::new(Semaphore::new(BODIES)),
+            room: Arc::new(Semaphore::new(MAX_BODIES_BYTES)),
         }
     }
 
@@ -76,11 +76,15 @@ impl RequestQueue {
             .map(|value| value.as_bytes().to_vec());
         let length = length(request.headers())?;
         // What it may become is reserved before it is read.
-        let permits =
-            u32::try_from(if encoding.is_some() { BODY } else { length }).unwrap_or(u32::MAX);
+        let permits = u32::try_from(if encoding.is_some() {
+            MAX_BODY_BYTES
+        } else {
+            length
+        })
+        .unwrap_or(u32::MAX);
         let room = Arc::clone(&self.room)
             .try_acquire_many_owned(permits)
-            .map_err(|_| full())?;
+            .map_err(|_| too_many_requests())?;
         let body = Limited::new(request.into_body(), length);
         let body = tokio::time::timeout(BODY_TIME, body.collect())
             .await
@@ -106,7 +110,7 @@ impl RequestQueue {
         };
         match self.requests.try_send(posted) {
             Ok(()) => {}
-            Err(TrySendError::Full(_)) => return Err(full()),
+            Err(TrySendError::Full(_)) => return Err(too_many_requests()),
             Err(TrySendError::Disconnected(_)) => return Err(not_committed()),
         }
         match tokio::time::timeout(COMMIT_TIME, done).await {
@@ -184,21 +188,21 @@ fn key(headers: &HeaderMap) -> Result<String, Refusal> {
 /// The length that is announced, or else the most.
 fn length(headers: &HeaderMap) -> Result<usize, Refusal> {
     let Some(length) = headers.get(CONTENT_LENGTH) else {
-        return Ok(BODY);
+        return Ok(MAX_BODY_BYTES);
     };
     let length: Option<usize> = length.to_str().ok().and_then(|length| length.parse().ok());
     length
-        .filter(|length| *length <= BODY)
+        .filter(|length| *length <= MAX_BODY_BYTES)
         .ok_or_else(too_large)
 }
 
 fn unpacked(body: &[u8]) -> Result<Vec<u8>, Refusal> {
     let mut lines = Vec::new();
     let read = flate2::read::MultiGzDecoder::new(body)
-        .take(BODY as u64 + 1)
+        .take(MAX_BODY_BYTES as u64 + 1)
         .read_to_end(&mut lines);
     match read {
-        Ok(length) if length > BODY => Err(too_large()),
+        Ok(length) if length > MAX_BODY_BYTES => Err(too_large()),
         Ok(_) => Ok(lines),
         Err(_) => Err(refuse(StatusCode::BAD_REQUEST, "The body is not gzip.\n")),
     }
@@ -209,7 +213,7 @@ fn too_large() -> Refusal {
         StatusCode::PAYLOAD_TOO_LARGE,
         format!(
             "A body has at most {} MiB, also when it is unpacked.\n",
-            BODY >> 20
+            MAX_BODY_BYTES >> 20
         ),
     )
 }
@@ -221,7 +225,7 @@ fn later(status: StatusCode, text: &str) -> Refusal {
     }
 }
 
-fn full() -> Refusal {
+fn too_many_requests() -> Refusal {
     later(
         StatusCode::TOO_MANY_REQUESTS,
         "Too much waits to be committed; send it again.\n",

@@ -2,10 +2,10 @@
 
 use std::io::{self, Read};
 
-use super::wire::broken;
+use super::wire::protocol_error;
 
 /// The most bytes that a batch unpacks to.
-const LARGEST: usize = 128 << 20;
+const MAX_BATCH_BYTES: usize = 128 << 20;
 
 /// Begin of snappy's blocks as Java's library frames them.
 const XERIAL: &[u8] = b"\x82SNAPPY\0";
@@ -20,15 +20,17 @@ pub(super) fn unpacked(kind: i16, bytes: &[u8]) -> io::Result<Vec<u8>> {
             let frame = ruzstd::decoding::StreamingDecoder::new(bytes);
             read_all(frame.map_err(|error| io::Error::other(error.to_string()))?)
         }
-        _ => Err(broken()),
+        _ => Err(protocol_error()),
     }
 }
 
 fn read_all(packed: impl Read) -> io::Result<Vec<u8>> {
     let mut found = Vec::new();
-    let length = packed.take(LARGEST as u64 + 1).read_to_end(&mut found)?;
-    match length > LARGEST {
-        true => Err(broken()),
+    let length = packed
+        .take(MAX_BATCH_BYTES as u64 + 1)
+        .read_to_end(&mut found)?;
+    match length > MAX_BATCH_BYTES {
+        true => Err(protocol_error()),
         false => Ok(found),
     }
 }
@@ -41,11 +43,11 @@ fn snappy(bytes: &[u8]) -> io::Result<Vec<u8>> {
         return Ok(found);
     }
     // Two versions follow the name.
-    let mut rest = bytes.get(16..).ok_or_else(broken)?;
+    let mut rest = bytes.get(16..).ok_or_else(protocol_error)?;
     while let Some((length, behind)) = rest.split_first_chunk() {
         let (block, next) = behind
             .split_at_checked(u32::from_be_bytes(*length) as usize)
-            .ok_or_else(broken)?;
+            .ok_or_else(protocol_error)?;
         snappy_block(block, &mut found)?;
         rest = next;
     }
@@ -57,7 +59,7 @@ fn snappy_block(block: &[u8], found: &mut Vec<u8>) -> io::Result<()> {
     let begin = found.len();
     let (mut length, mut shift, mut at) = (0_usize, 0, 0);
     loop {
-        let byte = *block.get(at).ok_or_else(broken)?;
+        let byte = *block.get(at).ok_or_else(protocol_error)?;
         at += 1;
         length |= usize::from(byte & 0x7f) << shift;
         shift += 7;
@@ -65,14 +67,14 @@ fn snappy_block(block: &[u8], found: &mut Vec<u8>) -> io::Result<()> {
             break;
         }
         if shift > 28 {
-            return Err(broken());
+            return Err(protocol_error());
         }
     }
     while at < block.len() {
         let tag = usize::from(block[at]);
         at += 1;
         let little = |at: usize, count: usize| -> io::Result<usize> {
-            let bytes = block.get(at..at + count).ok_or_else(broken)?;
+            let bytes = block.get(at..at + count).ok_or_else(protocol_error)?;
             Ok(bytes
                 .iter()
                 .rev()
@@ -86,7 +88,7 @@ fn snappy_block(block: &[u8], found: &mut Vec<u8>) -> io::Result<()> {
                     count = little(at, extra)? + 1;
                     at += extra;
                 }
-                found.extend_from_slice(block.get(at..at + count).ok_or_else(broken)?);
+                found.extend_from_slice(block.get(at..at + count).ok_or_else(protocol_error)?);
                 at += count;
             }
             1 => {
@@ -111,14 +113,14 @@ fn snappy_block(block: &[u8], found: &mut Vec<u8>) -> io::Result<()> {
     }
     match found.len() == begin + length {
         true => Ok(()),
-        false => Err(broken()),
+        false => Err(protocol_error()),
     }
 }
 
 /// An error where more was unpacked than is announced, or than may be.
 fn check(found: &[u8], end: usize) -> io::Result<()> {
-    match found.len() > end.min(LARGEST) {
-        true => Err(broken()),
+    match found.len() > end.min(MAX_BATCH_BYTES) {
+        true => Err(protocol_error()),
         false => Ok(()),
     }
 }
@@ -126,7 +128,7 @@ fn check(found: &[u8], end: usize) -> io::Result<()> {
 /// Appends what stands so far back, which may reach into what is appended.
 fn copy(found: &mut Vec<u8>, begin: usize, back: usize, count: usize) -> io::Result<()> {
     let from = found.len().checked_sub(back).filter(|from| *from >= begin);
-    let from = from.filter(|_| back > 0).ok_or_else(broken)?;
+    let from = from.filter(|_| back > 0).ok_or_else(protocol_error)?;
     for place in from..from + count {
         found.push(found[place]);
     }
@@ -145,10 +147,12 @@ mod frame {
 /// LZ4's frame format. Its checksums are left out, as the batch has one of its own.
 fn lz4(bytes: &[u8]) -> io::Result<Vec<u8>> {
     let mut found = Vec::new();
-    let rest = bytes.strip_prefix(&frame::MAGIC).ok_or_else(broken)?;
-    let flags = *rest.first().ok_or_else(broken)?;
+    let rest = bytes
+        .strip_prefix(&frame::MAGIC)
+        .ok_or_else(protocol_error)?;
+    let flags = *rest.first().ok_or_else(protocol_error)?;
     if flags & frame::DICTIONARY != 0 {
-        return Err(broken());
+        return Err(protocol_error());
     }
     let size = if flags & frame::CONTENT_SIZE != 0 {
         8
@@ -156,26 +160,26 @@ fn lz4(bytes: &[u8]) -> io::Result<Vec<u8>> {
         0
     };
     // Flags, the largest block, the size, and a checksum of these.
-    let mut rest = rest.get(3 + size..).ok_or_else(broken)?;
+    let mut rest = rest.get(3 + size..).ok_or_else(protocol_error)?;
     loop {
-        let (head, behind) = rest.split_first_chunk().ok_or_else(broken)?;
+        let (head, behind) = rest.split_first_chunk().ok_or_else(protocol_error)?;
         let head = u32::from_le_bytes(*head);
         if head == 0 {
             return Ok(found);
         }
         let length = (head & !frame::UNPACKED) as usize;
-        let (block, behind) = behind.split_at_checked(length).ok_or_else(broken)?;
+        let (block, behind) = behind.split_at_checked(length).ok_or_else(protocol_error)?;
         match head & frame::UNPACKED {
             0 => lz4_block(block, &mut found)?,
             _ => found.extend_from_slice(block),
         }
-        check(&found, LARGEST)?;
+        check(&found, MAX_BATCH_BYTES)?;
         let checksum = if flags & frame::BLOCK_CHECKSUMS != 0 {
             4
         } else {
             0
         };
-        rest = behind.get(checksum..).ok_or_else(broken)?;
+        rest = behind.get(checksum..).ok_or_else(protocol_error)?;
     }
 }
 
@@ -186,7 +190,7 @@ fn lz4_block(block: &[u8], found: &mut Vec<u8>) -> io::Result<()> {
         let mut sum = short;
         if short == 15 {
             loop {
-                let byte = *block.get(*at).ok_or_else(broken)?;
+                let byte = *block.get(*at).ok_or_else(protocol_error)?;
                 *at += 1;
                 sum += usize::from(byte);
                 if byte < 255 {
@@ -200,18 +204,18 @@ fn lz4_block(block: &[u8], found: &mut Vec<u8>) -> io::Result<()> {
         let token = usize::from(block[at]);
         at += 1;
         let literals = length(&mut at, token >> 4)?;
-        found.extend_from_slice(block.get(at..at + literals).ok_or_else(broken)?);
+        found.extend_from_slice(block.get(at..at + literals).ok_or_else(protocol_error)?);
         at += literals;
         if at == block.len() {
             // The last sequence has no copy.
             return Ok(());
         }
-        let back = block.get(at..at + 2).ok_or_else(broken)?;
+        let back = block.get(at..at + 2).ok_or_else(protocol_error)?;
         let back = usize::from(u16::from_le_bytes([back[0], back[1]]));
         at += 2;
         let count = length(&mut at, token & 15)? + 4;
-        if found.len() + count > LARGEST {
-            return Err(broken());
+        if found.len() + count > MAX_BATCH_BYTES {
+            return Err(protocol_error());
         }
         copy(found, 0, back, count)?;
     }

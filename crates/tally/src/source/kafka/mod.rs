@@ -16,15 +16,15 @@ use std::time::{Duration, Instant};
 
 use super::{Delivery, Identity, Intake, PollResult, Source, Stopped};
 use crate::identity::fingerprint;
-use crate::store::LONGEST_KEY;
+use crate::store::MAX_KEY_BYTES;
 
 pub use place::KafkaTopic;
 use protocol::{Connection, error};
 
 /// Interval at which the partitions are read anew: more may be added to a topic.
-const REFRESH: Duration = Duration::from_secs(300);
+const REFRESH_INTERVAL: Duration = Duration::from_secs(300);
 /// The longest wait for one of several brokers.
-const TURN: Duration = Duration::from_millis(20);
+const MAX_BROKER_WAIT: Duration = Duration::from_millis(20);
 
 /// A reader of a topic.
 #[derive(Debug)]
@@ -89,7 +89,7 @@ impl Kafka {
         if self
             .cluster
             .as_ref()
-            .is_some_and(|cluster| cluster.refreshed.elapsed() >= REFRESH)
+            .is_some_and(|cluster| cluster.refreshed.elapsed() >= REFRESH_INTERVAL)
         {
             self.cluster = None;
         }
@@ -98,7 +98,7 @@ impl Kafka {
             None => self.cluster.insert(connect(&self.place, intake)?),
         };
         let wait = if cluster.leaders.len() > 1 {
-            wait.min(TURN)
+            wait.min(MAX_BROKER_WAIT)
         } else {
             wait
         };
@@ -166,7 +166,7 @@ fn connect(place: &KafkaTopic, intake: &mut dyn Intake) -> Result<Cluster, Fetch
 /// Name of a partition's position.
 fn source(cluster: &str, topic: &str, partition: i32) -> String {
     let name = format!("kafka:{cluster}:{topic}:{partition}");
-    if name.len() <= LONGEST_KEY {
+    if name.len() <= MAX_KEY_BYTES {
         return name;
     }
     let hash = u128::from_be_bytes(fingerprint(topic.as_bytes()));
@@ -249,7 +249,7 @@ fn passed(source: &str, from: u64, earliest: u64) -> io::Result<u64> {
             "{source} ends before offset {from}, up to which the store has it; was the topic made anew?"
         )));
     }
-    crate::news::report(&format!(
+    crate::notices::report(&format!(
         "{source}: the records from offset {from} to {earliest} were removed before they were read; they are not counted"
     ));
     Ok(earliest)
@@ -298,6 +298,9 @@ mod tests {
     #[test]
     fn names_of_positions_fit_each_store() {
         let name = source("MkU3OEVBNTcwNTJENDM2Qk", &"t".repeat(249), 12);
-        assert!(name.len() <= LONGEST_KEY && name.ends_with(":12"), "{name}");
+        assert!(
+            name.len() <= MAX_KEY_BYTES && name.ends_with(":12"),
+            "{name}"
+        );
     }
 }

@@ -6,7 +6,7 @@ use std::net::{TcpStream, ToSocketAddrs as _};
 use std::time::Duration;
 
 use super::records::Aborted;
-use super::wire::{ByteReader, broken, put_length, put_string};
+use super::wire::{ByteReader, protocol_error, put_length, put_string};
 
 /// Keys and versions of requests.
 const FETCH: (i16, i16) = (1, 4);
@@ -14,11 +14,11 @@ const LIST_OFFSETS: (i16, i16) = (2, 1);
 const METADATA: (i16, i16) = (3, 4);
 
 /// Time to connect and for an answer.
-const ANSWER: Duration = Duration::from_secs(30);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
 /// The largest answer that is taken: a batch may be larger than what a fetch asks for.
-const LARGEST: i32 = 256 << 20;
+const MAX_RESPONSE_BYTES: i32 = 256 << 20;
 /// Bytes that a fetch asks for, in all and of a partition.
-const FETCHED: i32 = 8 << 20;
+const MAX_FETCH_BYTES: i32 = 8 << 20;
 const FETCHED_OF_ONE: i32 = 1 << 20;
 /// The earliest offset, as a time of ListOffsets.
 const EARLIEST: i64 = -2;
@@ -56,11 +56,11 @@ impl Connection {
     pub(super) fn open(address: &str) -> io::Result<Connection> {
         let mut last = io::Error::new(io::ErrorKind::NotFound, "it has no address");
         for address in address.to_socket_addrs()? {
-            match TcpStream::connect_timeout(&address, ANSWER) {
+            match TcpStream::connect_timeout(&address, RESPONSE_TIMEOUT) {
                 Ok(stream) => {
                     stream.set_nodelay(true)?;
-                    stream.set_read_timeout(Some(ANSWER))?;
-                    stream.set_write_timeout(Some(ANSWER))?;
+                    stream.set_read_timeout(Some(RESPONSE_TIMEOUT))?;
+                    stream.set_write_timeout(Some(RESPONSE_TIMEOUT))?;
                     return Ok(Connection {
                         stream,
                         sent: 0,
@@ -91,8 +91,8 @@ impl Connection {
         let mut length = [0; 4];
         self.stream.read_exact(&mut length)?;
         let length = i32::from_be_bytes(length);
-        if !(4..=LARGEST).contains(&length) {
-            return Err(broken());
+        if !(4..=MAX_RESPONSE_BYTES).contains(&length) {
+            return Err(protocol_error());
         }
         self.answer.clear();
         // As it comes, so that a length that is made up takes no memory.
@@ -105,7 +105,7 @@ impl Connection {
         let mut answer = ByteReader(&self.answer);
         match answer.i32()? == self.sent {
             true => Ok(answer),
-            false => Err(broken()),
+            false => Err(protocol_error()),
         }
     }
 
@@ -140,7 +140,7 @@ impl Connection {
         wait: Duration,
     ) -> io::Result<()> {
         let mut body = CONSUMER.to_be_bytes().to_vec();
-        for number in [wait.as_millis() as i32, 1, FETCHED] {
+        for number in [wait.as_millis() as i32, 1, MAX_FETCH_BYTES] {
             body.extend_from_slice(&number.to_be_bytes());
         }
         body.push(READ_COMMITTED);
@@ -203,7 +203,7 @@ fn metadata(mut answer: ByteReader<'_>) -> io::Result<Metadata> {
         })?;
         Ok((error, partitions))
     })?;
-    let (error, partitions) = topics.into_iter().next().ok_or_else(broken)?;
+    let (error, partitions) = topics.into_iter().next().ok_or_else(protocol_error)?;
     Ok(Metadata {
         cluster,
         brokers,
@@ -223,9 +223,9 @@ fn earliest(mut answer: ByteReader<'_>) -> io::Result<u64> {
         })
     })?;
     match topics.first().and_then(|topic| topic.first()) {
-        Some((error::NONE, offset)) => u64::try_from(*offset).map_err(|_| broken()),
+        Some((error::NONE, offset)) => u64::try_from(*offset).map_err(|_| protocol_error()),
         Some((code, _)) => Err(io::Error::other(error::text(*code))),
-        None => Err(broken()),
+        None => Err(protocol_error()),
     }
 }
 

@@ -5,14 +5,14 @@ use std::collections::HashSet;
 use std::io;
 
 use super::compression::unpacked;
-use super::wire::{ByteReader, broken};
+use super::wire::{ByteReader, protocol_error};
 
 /// Bits of a batch's attributes.
 const COMPRESSION: i16 = 7;
 const TRANSACTIONAL: i16 = 0x10;
 const CONTROL: i16 = 0x20;
 /// Length of what is between a batch's length and its checksum, and to its last field.
-const LEAST: usize = 49;
+const MIN_BATCH_BYTES: usize = 49;
 
 /// A transaction that was aborted, from its first record on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub(super) fn batches(bytes: &[u8], from: i64, aborted: &[Aborted]) -> io::Resul
     let mut open: HashSet<i64> = HashSet::new();
     while rest.0.len() >= 12 {
         let (base, length) = (rest.i64()?, rest.i32()?);
-        let length = usize::try_from(length).map_err(|_| broken())?;
+        let length = usize::try_from(length).map_err(|_| protocol_error())?;
         if rest.0.len() < length {
             break;
         }
@@ -89,7 +89,7 @@ impl<'a> PackedBatch<'a> {
             ));
         }
         let checksum = wire.u32()?;
-        if wire.0.len() + 9 < LEAST || record::crc32c(0, wire.0) != checksum {
+        if wire.0.len() + 9 < MIN_BATCH_BYTES || record::crc32c(0, wire.0) != checksum {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidData,
                 format!("the batch at offset {base} is damaged: its checksum does not fit"),
@@ -122,7 +122,7 @@ impl<'a> PackedBatch<'a> {
         };
         let mut records = ByteReader(&records);
         for _ in 0..self.count {
-            let length = usize::try_from(records.varint()?).map_err(|_| broken())?;
+            let length = usize::try_from(records.varint()?).map_err(|_| protocol_error())?;
             let mut record = ByteReader(records.take(length)?);
             let _attributes = record.i8()?;
             let _time = record.varint()?;

@@ -5,7 +5,7 @@ use std::io;
 use record::varint;
 
 /// An answer that breaks the protocol.
-pub(super) fn broken() -> io::Error {
+pub(super) fn protocol_error() -> io::Error {
     io::Error::new(
         io::ErrorKind::InvalidData,
         "the broker's answer is not Kafka's protocol",
@@ -18,13 +18,13 @@ pub(super) struct ByteReader<'a>(pub(super) &'a [u8]);
 
 impl<'a> ByteReader<'a> {
     pub(super) fn take(&mut self, length: usize) -> io::Result<&'a [u8]> {
-        let (taken, rest) = self.0.split_at_checked(length).ok_or_else(broken)?;
+        let (taken, rest) = self.0.split_at_checked(length).ok_or_else(protocol_error)?;
         self.0 = rest;
         Ok(taken)
     }
 
     fn array<const N: usize>(&mut self) -> io::Result<[u8; N]> {
-        let (taken, rest) = self.0.split_first_chunk().ok_or_else(broken)?;
+        let (taken, rest) = self.0.split_first_chunk().ok_or_else(protocol_error)?;
         self.0 = rest;
         Ok(*taken)
     }
@@ -76,7 +76,7 @@ impl<'a> ByteReader<'a> {
     pub(super) fn varint(&mut self) -> io::Result<i64> {
         varint::take(&mut self.0)
             .map(varint::unfolded)
-            .ok_or_else(broken)
+            .ok_or_else(protocol_error)
     }
 
     /// Bytes with their length as such a number before them; `None` if they are null.

@@ -22,13 +22,13 @@ use outbox::Outbox;
 pub use server::ClickhouseAddress;
 
 /// Inserts of which ClickHouse remembers the tokens.
-const REMEMBERED: u32 = 10_000;
+const TOKEN_WINDOW_INSERTS: u32 = 10_000;
 /// Inserts that wait in the outbox, beyond which no more events are taken: fewer than are remembered.
-const WAITING: u64 = 5_000;
+const MAX_PENDING_INSERTS: u64 = 5_000;
 
 /// Immediate tries of an insert, and the wait before each.
-const TRIES: u32 = 4;
-const PAUSE: Duration = Duration::from_millis(100);
+const ATTEMPTS: u32 = 4;
+const RETRY_DELAY: Duration = Duration::from_millis(100);
 
 /// A database of ClickHouse that is written, with its outbox.
 pub struct ClickhouseStore {
@@ -94,11 +94,11 @@ impl ClickhouseStore {
             let statement = format!("INSERT INTO {} FORMAT TabSeparated", insert.table);
             let mut tries = 1;
             while let Err(error) = self.server.run(&statement, &options, &insert.rows) {
-                if !matches!(error, StoreError::Unavailable(_)) || tries == TRIES {
+                if !matches!(error, StoreError::Unavailable(_)) || tries == ATTEMPTS {
                     return Err(error);
                 }
                 tries += 1;
-                std::thread::sleep(PAUSE);
+                std::thread::sleep(RETRY_DELAY);
             }
             self.outbox.remove(insert.number)?;
         }
@@ -176,7 +176,9 @@ impl Store for ClickhouseStore {
         let applied = self.outbox.add(batch, now)?;
         match self.send() {
             // It is durable in the outbox; upkeep sends it later.
-            Err(StoreError::Unavailable(_)) if self.outbox.waiting()? < WAITING => Ok(applied),
+            Err(StoreError::Unavailable(_)) if self.outbox.waiting()? < MAX_PENDING_INSERTS => {
+                Ok(applied)
+            }
             sent => sent.map(|()| applied),
         }
     }
@@ -186,7 +188,7 @@ impl Store for ClickhouseStore {
         self.send()?;
         if !ran.is_zero() {
             for level in [RollUpLevel::Minute, RollUpLevel::Hour] {
-                if let Some(kept) = limits.kept(level) {
+                if let Some(kept) = limits.retention(level) {
                     self.remove(level, kept, now)?;
                 }
             }
@@ -222,7 +224,7 @@ fn tables_of(settings: &Settings) -> Vec<String> {
         let engine = |key: &str| {
             format!(
                 "ENGINE = AggregatingMergeTree {partitions} ORDER BY ({key})
-                 SETTINGS non_replicated_deduplication_window = {REMEMBERED}"
+                 SETTINGS non_replicated_deduplication_window = {TOKEN_WINDOW_INSERTS}"
             )
         };
         tables.push(format!(

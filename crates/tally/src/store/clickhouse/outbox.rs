@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rusqlite::{OptionalExtension as _, params};
 
-use crate::event::OTHER;
+use crate::event::OTHER_TAG;
 use crate::identity::unique_name;
 use crate::level::{RollUpLevel, Seconds};
 use crate::store::sqlite::{SqliteStore, add_tags};
@@ -123,7 +123,7 @@ fn text(sums: &Sums, classes: usize, others: &[bool]) -> (String, String) {
         .names()
         .enumerate()
         .map(|(tag, name)| match others.get(tag) {
-            Some(true) => OTHER.to_owned(),
+            Some(true) => OTHER_TAG.to_owned(),
             _ => name.replace('\\', "\\\\"),
         })
         .collect();

@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 
 use super::ClickhouseAddress;
-use crate::classes::MOST_CLASSES;
+use crate::classes::MAX_CLASSES;
 use crate::level::{RollUpLevel, Seconds};
 use crate::store::{Archive, Entry, Result, Settings, StoredBucket, StoredRow, sql};
 use crate::sums::Values;
 
 /// Tags of one query.
-const AT_ONCE: usize = 500;
+const TAGS_PER_QUERY: usize = 500;
 
 /// Settings with which a store was made; `None` where there is none.
 pub(super) fn settings(server: &ClickhouseAddress) -> Result<Option<Settings>> {
@@ -61,7 +61,7 @@ impl Reading {
         (from, to): (Seconds, Seconds),
     ) -> Result<Vec<(i64, Vec<Option<f64>>)>> {
         let mut found = Vec::new();
-        for tags in tags.chunks(AT_ONCE) {
+        for tags in tags.chunks(TAGS_PER_QUERY) {
             let names: HashMap<&str, i64> = tags
                 .iter()
                 .filter_map(|tag| Some((&**self.names.get(*tag as usize)?, *tag)))
@@ -159,7 +159,7 @@ impl Archive for Reading {
                     min: at(&row, 3).unwrap_or(0.0),
                     max: at(&row, 4).unwrap_or(0.0),
                     last: at(&row, 5),
-                    classes: [0.0; MOST_CLASSES],
+                    classes: [0.0; MAX_CLASSES],
                 };
                 for (class, place) in values.classes.iter_mut().take(classes.len()).enumerate() {
                     *place = at(&row, 6 + class).unwrap_or(0.0);

@@ -9,14 +9,14 @@ use crate::store::redact::without_password;
 use crate::store::{Result, StoreError};
 
 /// Time for a statement.
-const ANSWER: Duration = Duration::from_secs(120);
+const STATEMENT_TIMEOUT: Duration = Duration::from_secs(120);
 /// The largest answer.
-const LARGEST: u64 = 1 << 30;
+const MAX_RESPONSE_BYTES: u64 = 1 << 30;
 const PORT: u16 = 8123;
 /// Statuses with which a server refuses a user, or has no such database, as no retry helps.
-const REFUSALS: [u16; 3] = [401, 403, 404];
+const PERMANENT_STATUSES: [u16; 3] = [401, 403, 404];
 /// The first version that has all that the tables and inserts need.
-const OLDEST: (u32, u32) = (22, 2);
+const MIN_VERSION: (u32, u32) = (22, 2);
 
 /// A database: `clickhouse://[USER@]HOST[:PORT]/DATABASE?outbox=FILE[&password-file=FILE]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -133,7 +133,7 @@ impl ClickhouseAddress {
         let mut request = ureq::post(format!("http://{}/", self.host))
             .config()
             .http_status_as_error(false)
-            .timeout_global(Some(ANSWER))
+            .timeout_global(Some(STATEMENT_TIMEOUT))
             .build()
             .query("database", &self.database)
             .header(
@@ -156,12 +156,12 @@ impl ClickhouseAddress {
         let body = answer
             .body_mut()
             .with_config()
-            .limit(LARGEST)
+            .limit(MAX_RESPONSE_BYTES)
             .read_to_string();
         let body = body.map_err(|error| unavailable(error.to_string()))?;
         match status {
             200 => Ok(body),
-            status if REFUSALS.contains(&status) => Err(StoreError::refused(format!(
+            status if PERMANENT_STATUSES.contains(&status) => Err(StoreError::refused(format!(
                 "{self}: {}",
                 first_line(&body)
             ))),
@@ -177,7 +177,7 @@ impl ClickhouseAddress {
             true => Ok(()),
             false => Err(StoreError::refused(format!(
                 "{self} is ClickHouse {version}; this needs {}.{} or later",
-                OLDEST.0, OLDEST.1
+                MIN_VERSION.0, MIN_VERSION.1
             ))),
         }
     }
@@ -190,11 +190,11 @@ impl ClickhouseAddress {
     }
 }
 
-/// True of a version from [`OLDEST`] on, and of one that is no number.
+/// True of a version from [`MIN_VERSION`] on, and of one that is no number.
 fn is_recent(version: &str) -> bool {
     let mut parts = version.split('.').map(|part| part.parse().ok());
     match (parts.next().flatten(), parts.next().flatten()) {
-        (Some(major), Some(minor)) => (major, minor) >= OLDEST,
+        (Some(major), Some(minor)) => (major, minor) >= MIN_VERSION,
         _ => true,
     }
 }

@@ -8,13 +8,13 @@ use crate::store::sql::{RolledPeriod, Sql};
 use crate::store::{Entry, Result, Settings, StoreError};
 
 /// Immediate tries of a transaction that lost a deadlock.
-const DEADLOCKS: u32 = 5;
+const DEADLOCK_ATTEMPTS: u32 = 5;
 
 /// Errors after which the server undid the transaction, and it may be tried again: a deadlock, a lock that took too
 /// long.
-const LOCKS: [u16; 2] = [1213, 1205];
+const RETRYABLE_ERRORS: [u16; 2] = [1213, 1205];
 /// Errors that no retry mends: access denied, no such database, no privilege.
-const REFUSALS: [u16; 6] = [1044, 1045, 1049, 1142, 1143, 1698];
+const PERMANENT_ERRORS: [u16; 6] = [1044, 1045, 1049, 1142, 1143, 1698];
 
 /// A connection that is made when it is needed.
 pub(super) struct Connection {
@@ -88,7 +88,8 @@ impl Connection {
 }
 
 fn failed(address: &str, error: Error) -> StoreError {
-    let refused = matches!(&error, Error::MySqlError(error) if REFUSALS.contains(&error.code));
+    let refused =
+        matches!(&error, Error::MySqlError(error) if PERMANENT_ERRORS.contains(&error.code));
     let text = match &error {
         Error::MySqlError(error) => format!("{address}: {} (error {})", error.message, error.code),
         error => format!("{address}: {error}"),
@@ -107,7 +108,7 @@ fn is_lock(error: &StoreError) -> bool {
     let error = error
         .chain()
         .find_map(|cause| cause.downcast_ref::<Error>());
-    matches!(error, Some(Error::MySqlError(error)) if LOCKS.contains(&error.code))
+    matches!(error, Some(Error::MySqlError(error)) if RETRYABLE_ERRORS.contains(&error.code))
 }
 
 impl Sql for Connection {
@@ -203,7 +204,7 @@ pub(super) fn retrying<T>(mut transaction: impl FnMut() -> Result<T>) -> Result<
         let done = transaction();
         tries += 1;
         match &done {
-            Err(error) if is_lock(error) && tries < DEADLOCKS => {}
+            Err(error) if is_lock(error) && tries < DEADLOCK_ATTEMPTS => {}
             _ => return done,
         }
     }

@@ -18,7 +18,7 @@ use connection::{Connection, retrying};
 pub use server::MysqlAddress;
 
 /// Rows of one statement.
-const AT_ONCE: usize = 1000;
+const ROWS_PER_STATEMENT: usize = 1000;
 /// A database that is written.
 pub struct MysqlStore {
     connection: Connection,
@@ -77,7 +77,7 @@ impl Store for MysqlStore {
 
     fn known(&mut self, keys: &[Key]) -> Result<Vec<bool>> {
         let mut known = hashbrown::HashSet::new();
-        for keys in keys.chunks(AT_ONCE) {
+        for keys in keys.chunks(ROWS_PER_STATEMENT) {
             let list: Vec<String> = keys.iter().map(|key| sql::literal(key.bytes())).collect();
             let statement = format!(
                 "SELECT identity FROM tally_identity WHERE identity IN ({})",
@@ -190,7 +190,7 @@ fn tables_of(new: &Settings) -> Vec<String> {
             "tally_position (source VARBINARY(255) NOT NULL PRIMARY KEY, position BIGINT UNSIGNED NOT NULL,
              moved BIGINT NOT NULL) {engine}"
         ),
-        format!("{} {engine}", moving::MOVING),
+        format!("{} {engine}", moving::MOVING_TABLE),
     ];
     let values: String = sql::value_columns(&new.bounds)
         .iter()

@@ -11,9 +11,9 @@ use crate::store::redact::without_password;
 use crate::store::{Result, StoreError};
 
 /// Time to connect.
-const CONNECT: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time for an answer: a lock is waited for up to 50 s (`innodb_lock_wait_timeout`).
-const ANSWER: Duration = Duration::from_secs(120);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(120);
 const PORT: u16 = 3306;
 
 /// A database of a server: `mysql://[USER@]HOST[:PORT]/DATABASE[?defaults-file=FILE][&socket=PATH][&ssl-ca=FILE]`. What
@@ -200,9 +200,9 @@ impl MysqlAddress {
             .user(self.user.clone().or(client.user))
             .pass(client.password)
             .db_name(Some(self.database.clone()))
-            .tcp_connect_timeout(Some(CONNECT))
-            .read_timeout(Some(ANSWER))
-            .write_timeout(Some(ANSWER)))
+            .tcp_connect_timeout(Some(CONNECT_TIMEOUT))
+            .read_timeout(Some(RESPONSE_TIMEOUT))
+            .write_timeout(Some(RESPONSE_TIMEOUT)))
     }
 }
 

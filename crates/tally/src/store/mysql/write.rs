@@ -4,15 +4,15 @@ use std::fmt::Write as _;
 
 use mysql::prelude::Queryable as _;
 
-use super::{AT_ONCE, MysqlStore};
-use crate::event::OTHER;
+use super::{MysqlStore, ROWS_PER_STATEMENT};
+use crate::event::OTHER_TAG;
 use crate::level::{RollUpLevel, Seconds};
 use crate::store::piece::Pending;
 use crate::store::sql::{
     Sql as _, adopting, bucket_table, literal, moving, running, table, value_columns,
 };
 use crate::store::{
-    Advance, AppliedBatch, Batch, Key, REMEMBERED, Result, Store as _, StoreError, late,
+    Advance, AppliedBatch, Batch, Key, MAX_CACHED_TAGS, Result, Store as _, StoreError, late_events,
 };
 use crate::sums::{Row, Sums};
 
@@ -62,7 +62,8 @@ impl MysqlStore {
             true => batch.sums.names().zip(numbers.iter().copied()).collect(),
             false => hashbrown::HashMap::new(),
         };
-        for (level, sums) in late::levels(&batch.sums, &zone, |level| marks[level as usize]) {
+        for (level, sums) in late_events::levels(&batch.sums, &zone, |level| marks[level as usize])
+        {
             match level {
                 RollUpLevel::Minute => self.add(level, &sums, numbers)?,
                 _ => {
@@ -118,7 +119,7 @@ impl MysqlStore {
         let mut keys: Vec<&Key> = keys.iter().collect();
         let mut all = true;
         keys.sort();
-        for keys in keys.chunks(AT_ONCE) {
+        for keys in keys.chunks(ROWS_PER_STATEMENT) {
             let rows: Vec<String> = keys
                 .iter()
                 .map(|key| format!("({},{added})", literal(key.bytes())))
@@ -174,7 +175,7 @@ impl MysqlStore {
 
     /// The numbers of the tags of some sums, new tags included, and how many are beyond the bound.
     fn numbers(&mut self, sums: &Sums) -> Result<(Vec<i64>, u64)> {
-        if self.ids.len() > REMEMBERED {
+        if self.ids.len() > MAX_CACHED_TAGS {
             self.ids.clear();
         }
         let unknown = |ids: &hashbrown::HashMap<Box<str>, i64>| {
@@ -199,9 +200,9 @@ impl MysqlStore {
             let mut new = new;
             if new.len() > room {
                 new.truncate(room);
-                new.push(OTHER.to_owned());
+                new.push(OTHER_TAG.to_owned());
             }
-            for names in new.chunks(AT_ONCE) {
+            for names in new.chunks(ROWS_PER_STATEMENT) {
                 let rows: Vec<String> = names
                     .iter()
                     .map(|name| format!("({})", literal(name.as_bytes())))
@@ -214,7 +215,7 @@ impl MysqlStore {
             self.tags += new.len() as u64;
             self.find(&new)?;
         }
-        let other = self.ids.get(OTHER).copied().unwrap_or(0);
+        let other = self.ids.get(OTHER_TAG).copied().unwrap_or(0);
         let mut beyond = 0;
         let numbers = sums.names().map(|name| {
             self.ids.get(name).copied().unwrap_or_else(|| {
@@ -227,7 +228,7 @@ impl MysqlStore {
 
     /// Remembers the numbers of tags that are in the dictionary.
     fn find(&mut self, names: &[String]) -> Result<()> {
-        for names in names.chunks(AT_ONCE) {
+        for names in names.chunks(ROWS_PER_STATEMENT) {
             let list: Vec<String> = names.iter().map(|name| literal(name.as_bytes())).collect();
             let statement = format!(
                 "SELECT id, name FROM tally_tag WHERE name IN ({})",
@@ -256,7 +257,7 @@ impl MysqlStore {
         let (plain, full): (Vec<_>, Vec<_>) = rows
             .into_iter()
             .partition(|(_, _, row)| row.values.is_none());
-        for rows in plain.chunks(AT_ONCE) {
+        for rows in plain.chunks(ROWS_PER_STATEMENT) {
             let mut text = format!("INSERT INTO {} (start, tag, events) VALUES ", table(level));
             for (place, (start, id, row)) in rows.iter().enumerate() {
                 let _ = write!(text, "{}({start},{id},", if place > 0 { "," } else { "" });
@@ -266,7 +267,7 @@ impl MysqlStore {
             text.push_str(" ON DUPLICATE KEY UPDATE events = events + VALUES(events)");
             self.connection.run(&text)?;
         }
-        for rows in full.chunks(AT_ONCE) {
+        for rows in full.chunks(ROWS_PER_STATEMENT) {
             let mut text = format!(
                 "INSERT INTO {} (start, tag, events, {}) VALUES ",
                 table(level),
@@ -306,7 +307,7 @@ impl MysqlStore {
             .map(|row| (row.start, numbers[row.tag as usize], row.bucket, row.count))
             .collect();
         buckets.sort_unstable_by_key(|(start, id, bucket, _)| (*start, *id, *bucket));
-        for buckets in buckets.chunks(AT_ONCE) {
+        for buckets in buckets.chunks(ROWS_PER_STATEMENT) {
             let mut text = format!(
                 "INSERT INTO {} (start, tag, bucket, events) VALUES ",
                 bucket_table(level)

@@ -6,7 +6,7 @@ use crate::level::{RollUpLevel, Seconds};
 use crate::store::{Archive, Entry, Result, Settings, StoredBucket, StoredRow};
 
 /// Starts of periods in one statement, and tags.
-const AT_ONCE: usize = 500;
+const ROWS_PER_STATEMENT: usize = 500;
 
 /// A database that is read.
 pub(in crate::store) struct SqlArchive<C> {
@@ -40,12 +40,18 @@ impl<C: Sql> SqlArchive<C> {
         let zone = &self.settings.zone;
         loop {
             // Each piece begins where there is a period: of two events with a century between them, two are looked up.
-            let starts = starts(&mut self.sql, (table, level), zone, from..to, AT_ONCE)?;
+            let starts = starts(
+                &mut self.sql,
+                (table, level),
+                zone,
+                from..to,
+                ROWS_PER_STATEMENT,
+            )?;
             let Some(last) = starts.last() else {
                 return Ok(found);
             };
             from = last + 1;
-            for tags in tags.chunks(AT_ONCE) {
+            for tags in tags.chunks(ROWS_PER_STATEMENT) {
                 let (starts, tags) = (list(&starts), list(tags));
                 let condition = format!("start IN ({starts}) AND tag IN ({tags})");
                 found.append(&mut read(&mut self.sql, &condition)?);

@@ -9,7 +9,7 @@ mod upkeep;
 use ui::format::hex;
 
 use super::{Entry, Result, Settings};
-use crate::classes::{ClassBounds, MOST_CLASSES};
+use crate::classes::{ClassBounds, MAX_CLASSES};
 use crate::level::{RollUpLevel, Seconds};
 
 pub(super) use archive::SqlArchive;
@@ -107,7 +107,7 @@ pub(super) fn bucket_table(level: RollUpLevel) -> String {
 pub(super) const RUNNING: &str = "running_s";
 
 /// Setting of a store to which another's identities are being copied.
-const ADOPTING: &str = "adopting";
+const ADOPTING_SETTING: &str = "adopting";
 
 /// Statement that tells a store without identities and positions, or to which they are being copied.
 pub(super) const IS_FRESH: &str =
@@ -117,8 +117,10 @@ pub(super) const IS_FRESH: &str =
 /// Statement after a part of what is copied.
 pub(super) fn adopting(more: bool) -> String {
     match more {
-        true => format!("REPLACE INTO tally_setting (name, value) VALUES ('{ADOPTING}', '1')"),
-        false => format!("DELETE FROM tally_setting WHERE name = '{ADOPTING}'"),
+        true => {
+            format!("REPLACE INTO tally_setting (name, value) VALUES ('{ADOPTING_SETTING}', '1')")
+        }
+        false => format!("DELETE FROM tally_setting WHERE name = '{ADOPTING_SETTING}'"),
     }
 }
 
@@ -145,7 +147,7 @@ pub(super) fn new_settings(new: &Settings) -> Vec<(String, String)> {
 
 /// Columns of classes.
 pub(super) fn classes(bounds: &ClassBounds) -> Vec<String> {
-    debug_assert!(bounds.classes() <= MOST_CLASSES);
+    debug_assert!(bounds.classes() <= MAX_CLASSES);
     (0..bounds.classes())
         .map(|class| format!("class_{class}"))
         .collect()

@@ -11,12 +11,12 @@ use crate::store::{Result, Settings, StoreError, StoredRow};
 /// Rows of a piece: with a long histogram each, what a statement of MySQL may have.
 const ROWS: usize = 200;
 /// Setting with the number of the last piece.
-const MOVED: &str = "moved";
+const MOVED_PIECE_SETTING: &str = "moved";
 /// Setting with the name by which other stores know the pieces.
-const MOVER: &str = "mover";
+const MOVER_NAME_SETTING: &str = "mover";
 
 /// Columns of the table of pieces that were taken out.
-pub(in crate::store) const MOVING: &str = "tally_moving (number BIGINT NOT NULL PRIMARY KEY, target BLOB NOT NULL, body LONGBLOB NOT NULL)";
+pub(in crate::store) const MOVING_TABLE: &str = "tally_moving (number BIGINT NOT NULL PRIMARY KEY, target BLOB NOT NULL, body LONGBLOB NOT NULL)";
 
 /// Marks of a database, locked as the suffix of a SELECT says.
 pub(in crate::store) fn marks(sql: &mut dyn Sql, lock: &str) -> Result<Watermarks> {
@@ -34,7 +34,7 @@ pub(in crate::store) fn position_of(name: &str) -> String {
 
 fn mover(sql: &mut dyn Sql) -> Result<Option<String>> {
     let found = sql.texts(&format!(
-        "SELECT value FROM tally_setting WHERE name = '{MOVER}'"
+        "SELECT value FROM tally_setting WHERE name = '{MOVER_NAME_SETTING}'"
     ))?;
     Ok(found.into_iter().flatten().next())
 }
@@ -99,15 +99,15 @@ pub(in crate::store) fn take_out(
         for table in [table(level), bucket_table(level)] {
             sql.run(&format!("DELETE FROM {table} WHERE {condition}"))?;
         }
-        let number = setting(sql, MOVED, "")? + 1;
+        let number = setting(sql, MOVED_PIECE_SETTING, "")? + 1;
         let set = |sql: &mut dyn Sql, name: &str, value: &str| {
             sql.run(&format!(
                 "REPLACE INTO tally_setting (name, value) VALUES ('{name}', '{value}')"
             ))
         };
-        set(sql, MOVED, &number.to_string())?;
+        set(sql, MOVED_PIECE_SETTING, &number.to_string())?;
         if mover(sql)?.is_none() {
-            set(sql, MOVER, &unique_name())?;
+            set(sql, MOVER_NAME_SETTING, &unique_name())?;
         }
         let (target, body) = (literal(target.as_bytes()), literal(piece.text().as_bytes()));
         sql.run(&format!(

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::{Sql, bucket_table, moment, table, value_columns};
-use crate::classes::{ClassBounds, MOST_CLASSES};
+use crate::classes::{ClassBounds, MAX_CLASSES};
 use crate::level::{RollUpLevel, Seconds, Zone};
 use crate::store::{Result, StoredBucket, StoredRow};
 use crate::sums::Values;
@@ -86,7 +86,7 @@ fn values(row: &[Option<f64>], classes: usize) -> Option<Values> {
         min: at(row, 4),
         max: at(row, 5),
         last: row.get(6).copied().flatten(),
-        classes: [0.0; MOST_CLASSES],
+        classes: [0.0; MAX_CLASSES],
     };
     for (class, place) in values.classes.iter_mut().take(classes).enumerate() {
         *place = at(row, 7 + class);

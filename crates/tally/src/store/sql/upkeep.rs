@@ -8,10 +8,10 @@ use super::{
 };
 use crate::level::{HOUR, RollUpLevel, Seconds};
 use crate::store::piece::Watermarks;
-use crate::store::{GRACE, KEYS_KEPT, Result, Settings, StoreLimits};
+use crate::store::{KEYS_KEPT, ROLL_UP_DELAY, Result, Settings, StoreLimits};
 
 /// Rows that are removed in one transaction.
-const REMOVED: u64 = 20_000;
+const ROWS_PER_REMOVAL: u64 = 20_000;
 
 /// Running time of a store as one process knows it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -82,7 +82,7 @@ fn prune_keys(sql: &mut dyn Sql, before: Seconds) -> Result<bool> {
     let at = moment(
         sql,
         &format!(
-            "SELECT added FROM tally_identity WHERE added < {before} ORDER BY added LIMIT 1 OFFSET {REMOVED}"
+            "SELECT added FROM tally_identity WHERE added < {before} ORDER BY added LIMIT 1 OFFSET {ROWS_PER_REMOVAL}"
         ),
     )?;
     let last = at.unwrap_or(before - 1);
@@ -115,7 +115,7 @@ fn roll(sql: &mut dyn Sql, level: RollUpLevel, settings: &Settings, now: Seconds
         settings.zone.start(level, first),
         settings.zone.next(level, first),
     );
-    if next + GRACE > now {
+    if next + ROLL_UP_DELAY > now {
         return Ok(false);
     }
     // What it is made of must be whole: nothing below waits to be rolled up into it.
@@ -185,7 +185,7 @@ pub(in crate::store) fn roll_to(
             .max()
             .unwrap_or(0);
         let step = |sql: &mut dyn Sql| {
-            if roll(sql, level, settings, to + GRACE)? {
+            if roll(sql, level, settings, to + ROLL_UP_DELAY)? {
                 return Ok(false);
             }
             // Nothing before it waits to be rolled up.
@@ -209,7 +209,7 @@ fn remove(sql: &mut dyn Sql, limits: &StoreLimits, now: Seconds) -> Result<bool>
             continue;
         };
         // Age counts from what is newest in the store, so that a clock that is ahead for a while removes nothing.
-        let kept = limits.kept(level).unwrap_or(Seconds::MAX / 2);
+        let kept = limits.retention(level).unwrap_or(Seconds::MAX / 2);
         if remove_before(sql, limits, level, now.min(newest + HOUR) - kept)? {
             return Ok(true);
         }
@@ -241,7 +241,7 @@ fn remove_before(
         false => before.min(rolled(sql, coarser, "")?),
     };
     let mut removed = 0;
-    while removed < REMOVED {
+    while removed < ROWS_PER_REMOVAL {
         let oldest = moment(
             sql,
             &format!(

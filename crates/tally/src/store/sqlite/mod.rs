@@ -18,7 +18,7 @@ use super::piece::{Movable, MovedRows, Pending};
 use super::sql::{self, SqlArchive, moving};
 use super::{
     Advance, AppliedBatch, Archive, Batch, Key, Result, Settings, Store, StoreError, StoreLimits,
-    late,
+    late_events,
 };
 use crate::level::Seconds;
 
@@ -213,7 +213,7 @@ impl SqliteStore {
             let marks = rows::marks(connection)?;
             let mut others = 0;
             let marks = |level| marks[level as usize];
-            for (level, sums) in late::levels(&batch.sums, &settings.zone, marks) {
+            for (level, sums) in late_events::levels(&batch.sums, &settings.zone, marks) {
                 let (numbers, beyond) = rows::numbers(connection, ids, &sums)?;
                 others = others.max(beyond);
                 rows::add(connection, level, &settings.bounds, &sums, &numbers)?;

@@ -5,12 +5,12 @@ use rusqlite::{Connection, ErrorCode, OptionalExtension as _, Statement, params}
 
 use super::connection::setting;
 use crate::classes::ClassBounds;
-use crate::event::OTHER;
+use crate::event::OTHER_TAG;
 use crate::level::{RollUpLevel, Seconds};
 #[cfg(feature = "clickhouse")]
 use crate::store::AppliedBatch;
 use crate::store::piece::Watermarks;
-use crate::store::{Advance, Key, REMEMBERED, sql};
+use crate::store::{Advance, Key, MAX_CACHED_TAGS, sql};
 use crate::sums::Sums;
 
 /// Numbers of tags that are known, and the bound on tags.
@@ -28,7 +28,7 @@ pub(in crate::store) fn add_tags(
 ) -> rusqlite::Result<(AppliedBatch, Vec<bool>)> {
     let (numbers, others) = numbers(connection, ids, sums)?;
     let mut find = connection.prepare_cached("SELECT id FROM tally_tag WHERE name = ?1")?;
-    let other: Option<i64> = find.query_row([OTHER], |row| row.get(0)).optional()?;
+    let other: Option<i64> = find.query_row([OTHER_TAG], |row| row.get(0)).optional()?;
     let applied = AppliedBatch {
         tags: count_tags(connection)?,
         others,
@@ -135,7 +135,7 @@ pub(super) fn numbers(
     ids: &mut Ids<'_>,
     sums: &Sums,
 ) -> rusqlite::Result<(Vec<i64>, u64)> {
-    if ids.known.len() > REMEMBERED {
+    if ids.known.len() > MAX_CACHED_TAGS {
         ids.known.clear();
     }
     let mut find = connection.prepare_cached("SELECT id FROM tally_tag WHERE name = ?1")?;
@@ -156,12 +156,12 @@ pub(super) fn numbers(
         } else if id.is_none() {
             beyond += 1;
             is_other = true;
-            id = find.query_row([OTHER], |row| row.get(0)).optional()?;
+            id = find.query_row([OTHER_TAG], |row| row.get(0)).optional()?;
         }
         let id = match id {
             Some(id) => id,
             None => {
-                insert.execute([OTHER])?;
+                insert.execute([OTHER_TAG])?;
                 connection.last_insert_rowid()
             }
         };

@@ -70,7 +70,7 @@ fn prepare(connection: &mut Connection, address: &str, new: &Settings) -> Result
     transaction
         .execute_batch(&format!(
             "CREATE TABLE IF NOT EXISTS {}",
-            sql::moving::MOVING
+            sql::moving::MOVING_TABLE
         ))
         .map_err(failed)?;
     transaction.commit().map_err(failed)?;

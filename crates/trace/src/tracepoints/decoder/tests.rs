@@ -85,9 +85,9 @@ fn paired(events: &[EventFields], letters: (usize, usize), traced: IoLayer) -> V
 }
 
 /// Operation, FUA, first sector, sectors, queued, issued, completed.
-type Seen = (Op, bool, u64, u64, Option<u64>, u64, Option<u64>);
+type DecodedIo = (Op, bool, u64, u64, Option<u64>, u64, Option<u64>);
 
-fn seen(ios: &[Io]) -> Vec<Seen> {
+fn seen(ios: &[Io]) -> Vec<DecodedIo> {
     let one = |io: &Io| {
         (
             io.op,

@@ -16,24 +16,24 @@ use crate::median::median;
 /// Multiple of the others' median from which a member is unequal.
 const UNEQUAL: f64 = 1.5;
 /// Minimum number of requests a second for a conclusion about a member.
-const LEAST_OPS: f64 = 1.0;
+const MIN_OPS: f64 = 1.0;
 /// Minimum number of requests in all for that, where the report's length is known.
-const LEAST_REQUESTS: f64 = 30.0;
+const MIN_REQUESTS: f64 = 30.0;
 /// Minimum number of bytes a second by which mirrors are recognized by their writes.
-const LEAST_BYTES: f64 = 1024.0;
+const MIN_BYTES_PER_S: f64 = 1024.0;
 /// Multiple of the others' median wait that is slow; of two, it is unknown which is normal.
-const SLOW: f64 = 2.0;
-const SLOW_OF_TWO: f64 = 3.0;
+const SLOW_RATIO: f64 = 2.0;
+const SLOW_RATIO_OF_TWO: f64 = 3.0;
 /// A difference of waits below this, in seconds, does no harm.
-const WORTH_NAMING_S: f64 = 0.001;
+const MIN_WAIT_DIFFERENCE_S: f64 = 0.001;
 /// Devices that write alike within this share may mirror each other.
-const ALIKE: f64 = 0.03;
+const EQUAL_WRITES: f64 = 0.03;
 /// Tolerance within which the writes of all devices together are a whole multiple of what their array writes: as many
 /// times as it has copies.
-const WHOLE: f64 = 0.1;
+const MULTIPLE_TOLERANCE: f64 = 0.1;
 /// Share of busy time, and latency of requests in seconds, from which a device does not keep up.
-const BUSY: f64 = 0.95;
-const LONG_S: f64 = 0.2;
+const BUSY_SHARE: f64 = 0.95;
+const LONG_LATENCY_S: f64 = 0.2;
 
 const STALLED: &str = "The disk or the path to it hangs, and the programs that use it are blocked. Check the volume's \
                        status and the kernel's log.";
@@ -43,7 +43,7 @@ const READ_LESS: &str = "md reads from the member that answers sooner or whose h
                          and look for one that is slow, write-mostly or recently added.";
 const STRIPED: &str =
     "A striped array is no faster than its busiest member. Look for one hot file or table.";
-const SLOWER: &str = "All members wait for this one. Compare it with the others (disksmith bench), and replace it \
+const SLOWER_ADVICE: &str = "All members wait for this one. Compare it with the others (disksmith bench), and replace it \
                       if it stays slow.";
 
 /// Findings from a single report. `names`: the devices that are requested; none means all.
@@ -81,11 +81,11 @@ fn hangs(sample: &Sample, device: &DeviceSample) -> Sighting {
 }
 
 fn saturated(sample: &Sample, device: &DeviceSample) -> Option<Sighting> {
-    let busy = device.busy.filter(|busy| busy.0 >= BUSY)?;
+    let busy = device.busy.filter(|busy| busy.0 >= BUSY_SHARE)?;
     let flows = [&device.read, &device.write, &device.all];
     let wait = flows.iter().filter_map(|flow| flow.wait).max()?;
     let wait = wait.as_secs_f64();
-    (wait >= LONG_S).then(|| Sighting {
+    (wait >= LONG_LATENCY_S).then(|| Sighting {
         text: format!(
             "{} is busy {:.0} % of the time, and requests take {} on average.",
             device.device.name,
@@ -126,12 +126,12 @@ fn groups(sample: &Sample) -> Vec<Group<'_>> {
     let written = |one: &DeviceSample| one.write.bytes.map_or(0.0, |bytes| bytes.0);
     let disks = sample.devices.iter();
     let disks =
-        disks.filter(|one| one.device.kind == DeviceKind::Disk && written(one) >= LEAST_BYTES);
+        disks.filter(|one| one.device.kind == DeviceKind::Disk && written(one) >= MIN_BYTES_PER_S);
     let mut groups: Vec<Vec<&DeviceSample>> = Vec::new();
     for disk in disks {
         let alike = |group: &&mut Vec<&DeviceSample>| {
             let first = group.first().map_or(0.0, |first| written(first));
-            (written(disk) - first).abs() <= ALIKE * first
+            (written(disk) - first).abs() <= EQUAL_WRITES * first
         };
         match groups.iter_mut().find(alike) {
             Some(group) => group.push(disk),
@@ -159,14 +159,15 @@ fn is_mirrored(all: f64, disks: usize, arrays: &[f64]) -> bool {
     let mut written = arrays.iter().chain([&sum]);
     written.any(|array| {
         let copies = (all / array).round();
-        (2.0..=disks as f64).contains(&copies) && (all / array - copies).abs() <= WHOLE * copies
+        (2.0..=disks as f64).contains(&copies)
+            && (all / array - copies).abs() <= MULTIPLE_TOLERANCE * copies
     })
 }
 
 /// True if there are enough requests for a member to be judged.
 fn is_enough(sample: &Sample, iops: f64) -> bool {
     let seconds = sample.length.as_secs_f64();
-    iops >= LEAST_OPS && (seconds == 0.0 || iops * seconds >= LEAST_REQUESTS)
+    iops >= MIN_OPS && (seconds == 0.0 || iops * seconds >= MIN_REQUESTS)
 }
 
 fn ops(flow: &Flow) -> f64 {
@@ -174,7 +175,7 @@ fn ops(flow: &Flow) -> f64 {
 }
 
 /// The member with the most of a figure, that figure, and the others' median.
-fn most<'a>(
+fn highest_member<'a>(
     group: &Group<'a>,
     figure: impl Fn(&DeviceSample) -> Option<f64>,
 ) -> Option<(&'a DeviceSample, f64, f64)> {
@@ -201,7 +202,7 @@ fn unequal(sample: &Sample, group: &Group<'_>) -> Option<Sighting> {
         ("requests", |one| ops(&one.all)),
     ];
     let (word, figure) = kinds[usize::from(!group.mirrors)];
-    let (device, own, others) = most(group, |one| Some(figure(one)))?;
+    let (device, own, others) = highest_member(group, |one| Some(figure(one)))?;
     if !is_enough(sample, own) || own < UNEQUAL * others {
         return None;
     }
@@ -222,9 +223,9 @@ fn unequal(sample: &Sample, group: &Group<'_>) -> Option<Sighting> {
 
 fn slower(sample: &Sample, group: &Group<'_>) -> Option<Sighting> {
     let needed = if group.members.len() == 2 {
-        SLOW_OF_TWO
+        SLOW_RATIO_OF_TWO
     } else {
-        SLOW
+        SLOW_RATIO
     };
     type FlowKindPoint = (&'static str, fn(&DeviceSample) -> &Flow);
     let kinds: [FlowKindPoint; 3] = [
@@ -237,8 +238,9 @@ fn slower(sample: &Sample, group: &Group<'_>) -> Option<Sighting> {
             let flow = flow(one);
             is_enough(sample, ops(flow)).then(|| Some(flow.wait?.as_secs_f64()))?
         };
-        let (device, own, others) = most(group, known)?;
-        let is_slow = own >= needed * others && own - others >= WORTH_NAMING_S && others > 0.0;
+        let (device, own, others) = highest_member(group, known)?;
+        let is_slow =
+            own >= needed * others && own - others >= MIN_WAIT_DIFFERENCE_S && others > 0.0;
         is_slow.then_some((word, device, own, others))
     });
     let ratio = |one: &(_, _, f64, f64)| one.2 / one.3;
@@ -253,7 +255,7 @@ fn slower(sample: &Sample, group: &Group<'_>) -> Option<Sighting> {
             time(others),
             group.known_by,
         ),
-        advice: SLOWER,
+        advice: SLOWER_ADVICE,
         figures: vec![("await_s", own), ("siblings_await_s", others)],
         ..Sighting::of(device, Severity::Warn, sample.at)
     })

@@ -138,9 +138,9 @@ impl TrueHost {
     }
 }
 
-/// Result of a rehearsed race.
+/// Result of a simulated race.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct RehearsedRace {
+pub struct SimulatedRace {
     /// Rounds until the last group was decided.
     pub rounds: usize,
     /// Rounds of a host, summed over all hosts.
@@ -158,7 +158,7 @@ pub struct RehearsedRace {
     pub groups: usize,
 }
 
-impl RehearsedRace {
+impl SimulatedRace {
     /// The cost as a share of measuring all hosts for as long as the slowest decision takes.
     pub fn share(&self, hosts: usize) -> f64 {
         self.host_rounds as f64 / (self.rounds * hosts).max(1) as f64
@@ -166,12 +166,12 @@ impl RehearsedRace {
 }
 
 /// Runs a race of these hosts, grouped by their zones.
-pub fn rehearse(
+pub fn simulate(
     conditions: &RaceNoise,
     hosts: &[TrueHost],
     rule: Rule,
     rng: &mut Rng,
-) -> RehearsedRace {
+) -> SimulatedRace {
     let zones: Vec<usize> = hosts.iter().map(|host| host.zone).collect();
     let mut race = Race::new(&zones, rule);
     let mut stage = Stage::new(conditions, hosts);
@@ -184,7 +184,7 @@ pub fn rehearse(
         host_rounds += next.len();
         race.take(&stage.round(&next, rng));
     }
-    let mut rehearsal = RehearsedRace {
+    let mut simulated = SimulatedRace {
         rounds: race.rounds(),
         host_rounds,
         right: true,
@@ -194,12 +194,12 @@ pub fn rehearse(
         groups: race.groups(),
     };
     for group in 0..race.groups() {
-        rehearsal.note(&race, group, hosts);
+        simulated.note(&race, group, hosts);
     }
-    rehearsal
+    simulated
 }
 
-impl RehearsedRace {
+impl SimulatedRace {
     /// Notes how the race of a group came out.
     fn note(&mut self, race: &Race, group: usize, hosts: &[TrueHost]) {
         let rule = race.rule();

@@ -18,15 +18,15 @@ use super::drive::{DriveResult, ScrubEnd, ScrubProgress, Task, drive};
 use super::guard::{self, Guard};
 use super::health;
 use super::host::HostArray;
+use super::live_progress::StatusFile;
 use super::locate::Located;
 use super::mismatch_ranges::MismatchRanges;
-use super::now::StatusFile;
 use super::progress;
 use super::repair::{RepairMethod, Repaired};
-use super::saved_tunables::{DEPTH, RestoreResult, RestoredBy, STRIPES, SavedTunables};
+use super::saved_tunables::{DEPTH, RestoreResult, RestoredBy, STRIPE_CACHE_SIZE, SavedTunables};
 use super::start::StartedScrub;
+use super::start_times::DueTime;
 use super::target::Target;
-use super::when::DueTime;
 use reader::ForegroundReport;
 use study::pace::Targets;
 use ui::exit::sentence;
@@ -38,9 +38,9 @@ const PAGE: u64 = 4096;
 const ERRORS_EVERY: Duration = Duration::from_secs(10);
 
 /// Time within which an array is gone that mdadm has frozen to stop it, and interval at which it is searched for.
-const STOPS_WITHIN: Duration = Duration::from_secs(2);
-/// See [`STOPS_WITHIN`].
-const GONE_EVERY: Duration = Duration::from_millis(50);
+const STOP_TIMEOUT: Duration = Duration::from_secs(2);
+/// See [`STOP_TIMEOUT`].
+const STOP_POLL: Duration = Duration::from_millis(50);
 
 /// State that all arrays and disks of a command share.
 pub(crate) struct Shared<'a> {
@@ -140,7 +140,7 @@ pub(crate) fn scrub(
     let stripes = target.sync.tunable(Tunable::StripeCache);
     let stripes = stripes.and_then(|text| text.parse().ok()).unwrap_or(0);
     // The cache may grow while it is short of stripes.
-    let cache = Bytes(STRIPES.max(stripes).saturating_mul(2 * PAGE));
+    let cache = Bytes(STRIPE_CACHE_SIZE.max(stripes).saturating_mul(2 * PAGE));
     let mut tracker = Tracker {
         ranges: MismatchRanges::new(
             checkpoint.done,
@@ -251,8 +251,8 @@ pub(crate) fn scrub(
 /// True if an array that was frozen is gone soon after: mdadm freezes it before it stops it.
 fn is_gone_soon(sync: &Sync) -> bool {
     let began = Instant::now();
-    while sync.is_there() && began.elapsed() < STOPS_WITHIN {
-        sleep(GONE_EVERY);
+    while sync.is_there() && began.elapsed() < STOP_TIMEOUT {
+        sleep(STOP_POLL);
     }
     !sync.is_there()
 }
@@ -262,9 +262,9 @@ fn is_gone_soon(sync: &Sync) -> bool {
 fn prepare(target: &Target) {
     let shown = target.sync.tunable(Tunable::StripeCache);
     let stripes = shown.and_then(|text| text.parse::<u64>().ok());
-    if stripes.is_some_and(|stripes| stripes < STRIPES) {
+    if stripes.is_some_and(|stripes| stripes < STRIPE_CACHE_SIZE) {
         let turn = |stripes: u64| target.sync.turn(Tunable::StripeCache, &stripes.to_string());
-        if let (Err(_), Some(stripes)) = (turn(STRIPES), stripes) {
+        if let (Err(_), Some(stripes)) = (turn(STRIPE_CACHE_SIZE), stripes) {
             // There was memory for some, which would not be known for its own. Without it the check is a
             // little slower, and there is nothing to say.
             let _ = turn(stripes);
@@ -400,7 +400,7 @@ impl Tracker {
 }
 
 /// Reason why it ended before its end, as a sentence; `None` where it did not.
-pub(crate) fn why(ending: &ScrubEnd) -> Option<String> {
+pub(crate) fn end_reason(ending: &ScrubEnd) -> Option<String> {
     Some(match ending {
         ScrubEnd::Done => return None,
         ScrubEnd::Ordered(StopCause::Signal) => "it was interrupted".to_owned(),

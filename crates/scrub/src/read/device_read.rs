@@ -13,20 +13,20 @@ use reader::ForegroundReport;
 use record::{Bytes, Nanos};
 use study::pace::{Allowed, Controller};
 
+use super::super::array_scrub::Shared;
 use super::super::deadline::Deadline;
 use super::super::drive::ScrubProgress;
 use super::super::foreground::{Foreground, OwnIo};
-use super::super::one::Shared;
 use super::super::progress;
 use super::checkpoint::Checkpoint;
-use super::member::{BLOCK, MOST_DEPTH, Member, MemberResult, behind};
+use super::member::{BLOCK, MAX_DEPTH, Member, MemberResult, behind};
 use super::share::SharedReadState;
 use super::source::{ReadPart, ReadSource};
 
 /// Interval at which the rate is examined.
 const TICK: Duration = Duration::from_millis(20);
 /// Weight of the last completions in the rate of the members.
-const LAST_COUNTS: f64 = 0.1;
+const LAST_COMPLETION_WEIGHT: f64 = 0.1;
 /// Interval at which the array is examined, and progress is shown.
 const POLL: Duration = Duration::from_millis(250);
 
@@ -128,7 +128,7 @@ fn read_part(
             let list = List {
                 files: &[&file],
                 memory: BufferMode::Reads,
-                max_in_flight: MOST_DEPTH as u32,
+                max_in_flight: MAX_DEPTH as u32,
                 largest: BLOCK,
                 interface: IoInterface::Auto,
                 interrupt: &share.over,
@@ -175,7 +175,7 @@ impl<'a> Steering<'a> {
         let parts = source.parts.iter();
         Steering {
             foreground: Foreground::of(&source.watched, shared.root)
-                .and_beside(&source.shared, shared.root),
+                .with_shared_disks(&source.shared, shared.root),
             holds_ledger: shared.below_ledger.contains(&source.watched.number),
             pace: Controller::new(shared.targets.unwrap_or_default()),
             sampled: Nanos(0),
@@ -247,11 +247,11 @@ impl<'a> Steering<'a> {
             let left = self.of.saturating_sub(self.share.passed()) as f64;
             self.pace.at_least(left / due.left().as_secs_f64().max(1.0));
         }
-        if let Some(gives) = self.share.gives() {
+        if let Some(gives) = self.share.member_rate() {
             // One request tells little.
             let all = gives * self.source.parts.len() as f64;
             let known = self.gives.get_or_insert(all);
-            *known += LAST_COUNTS * (all - *known);
+            *known += LAST_COMPLETION_WEIGHT * (all - *known);
             self.pace.gives(*known);
         }
         let before = std::mem::replace(&mut self.sampled, now);

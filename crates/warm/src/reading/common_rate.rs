@@ -5,9 +5,9 @@ use record::Nanos;
 /// Interval at which the device is polled and progress is reported.
 pub(super) const POLL_EVERY: Nanos = Nanos(250_000_000);
 /// Time after which the common rate counts, and for which it must last.
-const SETTLE: Nanos = Nanos(2_000_000_000);
-/// See [`SETTLE`].
-const LONG_ENOUGH: Nanos = Nanos(2_000_000_000);
+const SETTLE_TIME: Nanos = Nanos(2_000_000_000);
+/// See [`SETTLE_TIME`].
+const MIN_COMMON_TIME: Nanos = Nanos(2_000_000_000);
 
 /// Bytes that arrived while all volumes were read together, from a little after that began.
 #[derive(Clone, Copy, Debug, Default)]
@@ -20,7 +20,7 @@ pub(super) struct CombinedRate {
 impl CombinedRate {
     /// Notes that all volumes are read together now.
     pub(super) fn note_together(&mut self, now: Nanos) {
-        self.since.get_or_insert(now + SETTLE);
+        self.since.get_or_insert(now + SETTLE_TIME);
         self.until = now;
     }
 
@@ -36,6 +36,7 @@ impl CombinedRate {
     /// Bytes a second; `None` where it did not last.
     pub(super) fn rate(&self) -> Option<f64> {
         let lasted = self.until - self.since?;
-        (lasted >= LONG_ENOUGH && self.bytes > 0).then(|| self.bytes as f64 / lasted.as_secs_f64())
+        (lasted >= MIN_COMMON_TIME && self.bytes > 0)
+            .then(|| self.bytes as f64 / lasted.as_secs_f64())
     }
 }

@@ -29,7 +29,7 @@ pub(crate) struct VolumeObserver<'a> {
 
 /// A ledger on the volume itself is written this often: each commit is a write that others could have made,
 /// and waits for the volume.
-const SELDOM: Duration = Duration::from_secs(10);
+const OWN_VOLUME_COMMIT_INTERVAL: Duration = Duration::from_secs(10);
 
 impl<'a> VolumeObserver<'a> {
     /// Examines `volume`, whose warming is at this checkpoint. `holds_ledger`: the writes of checkpoints go to the
@@ -44,7 +44,7 @@ impl<'a> VolumeObserver<'a> {
     ) -> VolumeObserver<'a> {
         let mut writer = writer;
         if holds_ledger {
-            writer.set_interval(CheckpointInterval::every(SELDOM));
+            writer.set_interval(CheckpointInterval::every(OWN_VOLUME_COMMIT_INTERVAL));
         }
         VolumeObserver {
             // What others do to the rest of a disk holds back a partition too.

@@ -15,16 +15,16 @@ use study::depth::verdict::Verdict;
 
 use super::checkpoint::WarmedPart;
 use super::finding::{Finding, FindingCode};
-use super::later::{FinalPlan, FinalPlanReceiver, WantedSpace};
 use super::limit::SharedRateLimit;
+use super::observer::VolumeObserver;
 use super::pace::{IoPolicy, Pace};
 use super::plan::{Extent, Plan, Stage};
 use super::present::TurnGuard;
 use super::progress::VolumeLine;
-use super::reading::{EndOfReading, MOST_DEPTH, Reading};
+use super::reading::{EndOfReading, MAX_DEPTH, Reading};
 use super::start::StartedVolume;
 use super::turns::Turns;
-use super::watching::VolumeObserver;
+use super::wanted_space::{FinalPlan, FinalPlanReceiver, WantedSpace};
 use job::{ProgressLines, Resumable};
 use reader::{ForegroundReport, Volume};
 use ui::exit::sentence;
@@ -257,7 +257,7 @@ fn read(
         ));
     }
     let foreground = reading.foreground();
-    findings.extend(yielded(foreground.as_ref()));
+    findings.extend(foreground_finding(foreground.as_ref()));
     let (size_now, smallest) = reading.sizes();
     findings.extend(resized(volume.size, size_now, smallest));
     let done_now = reading.done_ranges().clone();
@@ -342,7 +342,7 @@ fn run(
         files: &[&file],
         memory: BufferMode::Reads,
         // One more for a probe.
-        max_in_flight: MOST_DEPTH as u32 + 1,
+        max_in_flight: MAX_DEPTH as u32 + 1,
         largest: block,
         interface: IoInterface::Auto,
         interrupt,
@@ -359,7 +359,7 @@ fn sets(plan: &Plan) -> Vec<(Stage, Bytes)> {
 }
 
 /// The finding that tells of a foreground.
-fn yielded(foreground: Option<&ForegroundReport>) -> Option<Finding> {
+fn foreground_finding(foreground: Option<&ForegroundReport>) -> Option<Finding> {
     let foreground = foreground?;
     let text = format!(
         "{} --keep-p99 and --keep-mean set another target.",

@@ -12,7 +12,7 @@ const FORM: &str = "disksmith.$filenum";
 pub(super) fn options(phase: &PhaseSummary, summary: &Summary) -> Vec<(String, String)> {
     let made_here = phase.work.options.is_empty();
     let mut options = match made_here {
-        true => made(phase),
+        true => equivalent_options(phase),
         false => phase.work.options.clone(),
     };
     if options.is_empty() {
@@ -39,7 +39,7 @@ pub(super) fn options(phase: &PhaseSummary, summary: &Summary) -> Vec<(String, S
 }
 
 /// Options equivalent to a phase whose tool has none.
-fn made(phase: &PhaseSummary) -> Vec<(String, String)> {
+fn equivalent_options(phase: &PhaseSummary) -> Vec<(String, String)> {
     let work = &phase.work;
     let (Some(pattern), Some(reads)) = (work.pattern, work.read_fraction) else {
         return Vec::new();

@@ -73,10 +73,10 @@ pub struct ColumnGuess {
 }
 
 /// Relations that must have been checked before a guess is believed.
-const LEAST: u64 = 4;
+const MIN_RELATIONS: u64 = 4;
 
 /// Number of checked relations from which a guess is believed, so that no more need be read.
-pub(crate) const ENOUGH: u64 = 60;
+pub(crate) const SUFFICIENT_RELATIONS: u64 = 60;
 
 /// Columns of lines of figures, if one known set fits nearly all that can be checked, and no other does.
 pub(crate) fn guess(rows: &[Vec<Number>]) -> Option<ColumnGuess> {
@@ -96,7 +96,7 @@ pub(crate) fn guess(rows: &[Vec<Number>]) -> Option<ColumnGuess> {
                 held,
             }
         })
-        .filter(|guess| guess.checked >= LEAST && fits(guess) >= 0.95)
+        .filter(|guess| guess.checked >= MIN_RELATIONS && fits(guess) >= 0.95)
         .collect();
     guesses.sort_by(|a, b| fits(b).total_cmp(&fits(a)).then(b.checked.cmp(&a.checked)));
     // Two that fit alike leave it open what the figures mean, unless they mean the same by both: where
@@ -191,8 +191,8 @@ fn check(columns: &Columns, row: &[Number]) -> (u64, u64) {
         service(&figures),
         wait(&figures),
         busy(&figures),
-        moves_none(&figures, Part::Read),
-        moves_none(&figures, Part::Write),
+        is_idle_without_bytes(&figures, Part::Read),
+        is_idle_without_bytes(&figures, Part::Write),
         same_in_two_units(columns, row),
     ];
     let tests = relations.iter().flatten().count() as u64;
@@ -201,7 +201,7 @@ fn check(columns: &Columns, row: &[Number]) -> (u64, u64) {
 }
 
 /// True if two figures are equal but for rounding.
-fn near(a: f64, b: f64, relative: f64, absolute: f64) -> bool {
+fn nearly_equal(a: f64, b: f64, relative: f64, absolute: f64) -> bool {
     (a - b).abs() <= relative * a.abs().max(b.abs()) + absolute
 }
 
@@ -218,7 +218,7 @@ fn size(figures: &Figures, columns: &Columns, of: Part, parts: &[Part]) -> Optio
     })?;
     let error = 0.01 / iops + hundredth / bytes;
     (iops > 0.0 && bytes > 0.0 && error < 0.1)
-        .then(|| near(stated, bytes / iops, error + 0.01, 6.0))
+        .then(|| nearly_equal(stated, bytes / iops, error + 0.01, 6.0))
 }
 
 /// True if the merged share is the share of merged requests in all that came.
@@ -226,7 +226,7 @@ fn merged_share(figures: &Figures, part: Part) -> Option<bool> {
     let stated = figures.get(part, Figure::MergedShare)?;
     let merged = figures.get(part, Figure::Merged)?;
     let all = merged + figures.get(part, Figure::Iops)?;
-    (merged >= 0.2).then(|| near(stated, merged / all, 0.05, 0.001))
+    (merged >= 0.2).then(|| nearly_equal(stated, merged / all, 0.05, 0.001))
 }
 
 /// The service time is the busy time by the requests.
@@ -235,11 +235,12 @@ fn service(figures: &Figures) -> Option<bool> {
     let requests =
         figures.get(Part::Read, Figure::Iops)? + figures.get(Part::Write, Figure::Iops)?;
     let busy = figures.busy?;
-    (requests >= 1.0 && busy >= 0.01).then(|| near(stated, busy * 1e9 / requests, 0.05, 10_000.0))
+    (requests >= 1.0 && busy >= 0.01)
+        .then(|| nearly_equal(stated, busy * 1e9 / requests, 0.05, 10_000.0))
 }
 
 /// True if no bytes are transferred where no requests complete. Other parts are not checked.
-fn moves_none(figures: &Figures, part: Part) -> Option<bool> {
+fn is_idle_without_bytes(figures: &Figures, part: Part) -> Option<bool> {
     let is_moved = figures.get(part, Figure::Bytes)? >= 4096.0;
     (figures.get(part, Figure::Iops)? == 0.0 && is_moved).then_some(false)
 }
@@ -254,7 +255,7 @@ fn same_in_two_units(columns: &Columns, row: &[Number]) -> Option<bool> {
     let mut same = None;
     for (at, (part, one, factor)) in all.iter().enumerate() {
         for (_, other, by) in all[at + 1..].iter().filter(|(of, ..)| of == part) {
-            let is_same = near(*one, *other, 0.001, 0.01 * factor.max(*by));
+            let is_same = nearly_equal(*one, *other, 0.001, 0.01 * factor.max(*by));
             same = Some(same.unwrap_or(true) && is_same);
         }
     }
@@ -272,7 +273,7 @@ fn wait(figures: &Figures) -> Option<bool> {
     let (writes, write_time) = mean(Part::Write)?;
     let requests = reads + writes;
     (requests >= 1.0 && all > 0.0)
-        .then(|| near(all, (read_time + write_time) / requests, 0.05, 20_000.0))
+        .then(|| nearly_equal(all, (read_time + write_time) / requests, 0.05, 20_000.0))
 }
 
 /// True if the busy time is a share, and the number in flight is one that a queue can hold.

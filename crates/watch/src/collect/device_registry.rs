@@ -12,12 +12,12 @@ use record::Nanos;
 use record::sample::{Device, DeviceId, DeviceKind, DeviceNumber, SampleTime, disks_of_partition};
 
 /// Longest time between two readings of sysfs, since members come and go silently.
-const FRESH: Nanos = Nanos::from_secs(60);
+const RESCAN_INTERVAL: Nanos = Nanos::from_secs(60);
 /// Part of the time, as one in so many, that may be spent on reading sysfs: on a host of thousands of devices that
 /// takes a while.
-const SHARE: u32 = 50;
+const SYSFS_TIME_DIVISOR: u32 = 50;
 /// Number of departed devices that are remembered.
-const REMEMBERED: usize = 1000;
+const MAX_REMOVED_DEVICES: usize = 1000;
 
 /// Counters of a device in one reading of the kernel's.
 #[derive(Clone, Copy, Debug)]
@@ -60,7 +60,7 @@ enum DevicePresence {
 
 /// Marks by which a device is known again when it comes back.
 #[derive(PartialEq, Eq)]
-struct Departed {
+struct RemovedEntry {
     id: DeviceId,
     first_seen: SampleTime,
     name: String,
@@ -69,10 +69,10 @@ struct Departed {
 }
 
 /// The devices that are there, with their identities.
-pub(super) struct Roster {
+pub(super) struct DeviceRegistry {
     root: Root,
     known: HashMap<DeviceNumber, KnownDevice>,
-    departed: VecDeque<Departed>,
+    departed: VecDeque<RemovedEntry>,
     devices: Devices,
     next: u32,
     reading: u64,
@@ -89,10 +89,10 @@ pub(super) struct Roster {
     reported_uncounted: bool,
 }
 
-impl Roster {
-    /// A roster without devices.
-    pub(super) fn new(root: &Root) -> Roster {
-        Roster {
+impl DeviceRegistry {
+    /// A registry without devices.
+    pub(super) fn new(root: &Root) -> DeviceRegistry {
+        DeviceRegistry {
             root: root.clone(),
             known: HashMap::new(),
             departed: VecDeque::new(),
@@ -220,14 +220,14 @@ impl Roster {
 
     fn store_number(&mut self, number: DeviceNumber, device: &Device) {
         if let Some(sequence) = device.sequence {
-            self.departed.push_back(Departed {
+            self.departed.push_back(RemovedEntry {
                 id: device.id,
                 first_seen: device.first_seen,
                 name: device.name.clone(),
                 number,
                 sequence,
             });
-            if self.departed.len() > REMEMBERED {
+            if self.departed.len() > MAX_REMOVED_DEVICES {
                 self.departed.pop_front();
             }
         }
@@ -241,9 +241,9 @@ impl Roster {
             return true;
         };
         let due = if self.changed {
-            now - last >= Nanos::from(self.cost * SHARE)
+            now - last >= Nanos::from(self.cost * SYSFS_TIME_DIVISOR)
         } else {
-            now - last >= FRESH
+            now - last >= RESCAN_INTERVAL
         };
         if due {
             self.last_refresh = Some(now);

@@ -56,7 +56,7 @@ impl WantedSpace {
         self.known.used = match self.extent {
             Extent::First => None,
             Extent::Used | Extent::All => {
-                space::used(volume, devices, root, is_unwanted, &mut findings)
+                space::used_space(volume, devices, root, is_unwanted, &mut findings)
             }
         };
         if is_unwanted() {

@@ -6,10 +6,10 @@ use record::Nanos;
 use crate::calendar::{DueBy, Hours};
 
 /// Number of starts ahead that are examined: what is to be done in ten years has time enough.
-const MOST_STARTS: usize = 3660;
+const MAX_EXAMINED_STARTS: usize = 3660;
 
 /// Time at which a timer begins where no hours were given.
-pub(crate) const NIGHT: civil::Time = civil::time(1, 0, 0, 0);
+pub(crate) const DEFAULT_START: civil::Time = civil::time(1, 0, 0, 0);
 
 /// Hours in which a scrub may run.
 #[derive(Clone, Debug, PartialEq)]
@@ -78,7 +78,7 @@ impl StartTimes {
         let this = self.ends.map_or(last, |ends| ends.min(last));
         let this = this.duration_since(now.timestamp());
         let next = self.next(now).take_while(|one| one.from < *by);
-        let next = next.take(MOST_STARTS).map(|one| {
+        let next = next.take(MAX_EXAMINED_STARTS).map(|one| {
             let to = one.to.timestamp().min(last);
             to.duration_since(one.from.timestamp())
         });
@@ -94,7 +94,9 @@ impl StartTimes {
             let one = match self.hours {
                 Some(hours) => of_day(hours, day, now).ok()?,
                 None if self.is_nightly => {
-                    let from = day.to_datetime(NIGHT).to_zoned(now.time_zone().clone());
+                    let from = day
+                        .to_datetime(DEFAULT_START)
+                        .to_zoned(now.time_zone().clone());
                     let from = from.ok()?;
                     RunWindow {
                         to: limit(&from)?,

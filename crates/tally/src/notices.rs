@@ -3,11 +3,11 @@
 use std::sync::{Mutex, PoisonError};
 
 /// Lines that the screen has not shown; `None` without a screen.
-static WAITING: Mutex<Option<Vec<String>>> = Mutex::new(None);
+static PENDING_LINES: Mutex<Option<Vec<String>>> = Mutex::new(None);
 
 /// Reports something that happened.
 pub(crate) fn report(text: &str) {
-    match &mut *WAITING.lock().unwrap_or_else(PoisonError::into_inner) {
+    match &mut *PENDING_LINES.lock().unwrap_or_else(PoisonError::into_inner) {
         Some(waiting) => waiting.push(text.to_owned()),
         None => ui::context::notice(text),
     }
@@ -15,12 +15,12 @@ pub(crate) fn report(text: &str) {
 
 /// Lines since the last call. From the first call on they wait for the next.
 pub(crate) fn take() -> Vec<String> {
-    let mut waiting = WAITING.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut waiting = PENDING_LINES.lock().unwrap_or_else(PoisonError::into_inner);
     waiting.replace(Vec::new()).unwrap_or_default()
 }
 
 /// Prints lines as they come from now on; returns those that waited.
 pub(crate) fn end() -> Vec<String> {
-    let mut waiting = WAITING.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut waiting = PENDING_LINES.lock().unwrap_or_else(PoisonError::into_inner);
     waiting.take().unwrap_or_default()
 }

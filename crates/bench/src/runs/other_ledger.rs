@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use ui::context::Context;
 
 /// The ledger that root has, and its folder, which only root may enter.
-const ROOTS: &str = "/var/lib/disksmith";
+const ROOT_LEDGER_FOLDER: &str = "/var/lib/disksmith";
 
 /// A line that names that ledger and the command that lists its runs; `None` where it does not exist, and where the
 /// user has named a ledger.
@@ -17,7 +17,7 @@ pub(super) fn note(context: &Context) -> Option<String> {
     }
     let is_root = rustix::process::geteuid().is_root();
     let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
-    let caller = || home_of(&users, &std::env::var_os("SUDO_USER")?);
+    let caller = || home_directory(&users, &std::env::var_os("SUDO_USER")?);
     line(is_root, caller, Path::exists)
 }
 
@@ -27,9 +27,10 @@ fn line(
     exists: impl Fn(&Path) -> bool,
 ) -> Option<String> {
     if !is_root {
-        let there = exists(Path::new(ROOTS));
-        return there
-            .then(|| format!("Runs of root, by sudo too, are in {ROOTS}: sudo disksmith runs\n"));
+        let there = exists(Path::new(ROOT_LEDGER_FOLDER));
+        return there.then(|| {
+            format!("Runs of root, by sudo too, are in {ROOT_LEDGER_FOLDER}: sudo disksmith runs\n")
+        });
     }
     let ledger = caller()?.join(".local/state/disksmith/ledger.db");
     exists(&ledger).then(|| {
@@ -41,7 +42,7 @@ fn line(
 }
 
 /// A user's home, by the lines of `passwd`.
-fn home_of(users: &str, name: &OsString) -> Option<PathBuf> {
+fn home_directory(users: &str, name: &OsString) -> Option<PathBuf> {
     let fields = users
         .lines()
         .map(|line| line.split(':').collect::<Vec<_>>());
@@ -57,7 +58,7 @@ mod tests {
     fn the_other_ledger_is_named_with_the_command_that_lists_it() {
         let users =
             "root:x:0:0:root:/root:/bin/bash\nmarta:x:1000:1000:,,,:/home/marta:/bin/bash\n";
-        let home = |name: &str| home_of(users, &OsString::from(name));
+        let home = |name: &str| home_directory(users, &OsString::from(name));
         assert_eq!(home("marta"), Some(PathBuf::from("/home/marta")));
         assert_eq!(home("nobody"), None);
         let said = line(false, || None, |_| true).unwrap();

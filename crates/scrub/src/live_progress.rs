@@ -11,13 +11,13 @@ use linux::md::sync::Sectors;
 use serde::{Deserialize, Serialize};
 
 use super::drive::ScrubProgress;
-use super::lock::FOLDER;
+use super::lock::LOCK_FOLDER;
 use study::pace::{HeldBy, Targets};
 
 /// Interval at which it is written.
-const EACH: SignedDuration = SignedDuration::from_secs(1);
+const WRITE_INTERVAL: SignedDuration = SignedDuration::from_secs(1);
 /// Older progress is out of date: the process is stopped, or hangs.
-const OLD: SignedDuration = SignedDuration::from_secs(30);
+const MAX_AGE: SignedDuration = SignedDuration::from_secs(30);
 
 /// Progress of a scrub. Latencies are in seconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -107,7 +107,7 @@ pub(super) struct StatusFile {
 impl StatusFile {
     /// File of an array's scrub, by the array's id.
     pub(super) fn of(uuid: &str) -> StatusFile {
-        StatusFile::beside(Path::new(FOLDER), uuid)
+        StatusFile::beside(Path::new(LOCK_FOLDER), uuid)
     }
 
     fn beside(folder: &Path, uuid: &str) -> StatusFile {
@@ -120,7 +120,7 @@ impl StatusFile {
     /// Writes the progress, if that was not done just before. A failure is harmless.
     pub(super) fn publish(&mut self, at: &ScrubProgress, rate: Option<f64>, moment: Timestamp) {
         // A clock that is set back does not stop it.
-        let is_due = |last| moment.duration_since(last).abs() >= EACH;
+        let is_due = |last| moment.duration_since(last).abs() >= WRITE_INTERVAL;
         if self.last.is_none_or(is_due) {
             self.last = Some(moment);
             let _ = self.write(&LiveStatus::new(at, rate, moment));
@@ -147,13 +147,13 @@ fn file(folder: &Path, uuid: &str) -> PathBuf {
 
 /// Progress of the scrub of an array, by the array's id; `None` where that is not known at `moment`.
 pub(super) fn read(uuid: &str, moment: Timestamp) -> Option<LiveStatus> {
-    read_in(Path::new(FOLDER), uuid, moment)
+    read_in(Path::new(LOCK_FOLDER), uuid, moment)
 }
 
 fn read_in(folder: &Path, uuid: &str, moment: Timestamp) -> Option<LiveStatus> {
     let bytes = fs::read(file(folder, uuid)).ok()?;
     let now: LiveStatus = serde_json::from_slice(&bytes).ok()?;
-    (moment.duration_since(now.moment).abs() < OLD).then_some(now)
+    (moment.duration_since(now.moment).abs() < MAX_AGE).then_some(now)
 }
 
 #[cfg(test)]
@@ -201,11 +201,15 @@ pub(super) mod tests {
             moment + SignedDuration::from_millis(500),
         );
         assert_eq!(read_in(folder, "a:b", moment), Some(now));
-        let later = moment + EACH;
+        let later = moment + WRITE_INTERVAL;
         notice.publish(&ScrubProgress::default(), None, later);
         let now = read_in(folder, "a:b", later).unwrap();
         assert_eq!((now.at(), now.left_s()), (ScrubProgress::default(), None));
-        assert_eq!(read_in(folder, "a:b", later + OLD), None, "it is stopped");
+        assert_eq!(
+            read_in(folder, "a:b", later + MAX_AGE),
+            None,
+            "it is stopped"
+        );
         drop(notice);
         assert_eq!(read_in(folder, "a:b", later), None);
         assert_eq!(fs::read_dir(folder).unwrap().count(), 0);

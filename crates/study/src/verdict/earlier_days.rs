@@ -3,13 +3,13 @@
 use super::inputs::{Windows, part};
 use crate::distribution::{student_quantile, student_tail};
 use crate::noise::mean;
-use crate::shift::{LEAST_SLOTS, Shift, logs, shift, step_effect, upper};
+use crate::shift::{MIN_SLOTS, Shift, logs, shift, step_effect, upper};
 
 /// Standard deviation of a 90th percentile over that of the mean of as many normal values.
 const UPPER_SPREAD: f64 = 1.71;
 
 /// Number of days that the noise within days counts for in the estimate of how much days differ.
-const WITHIN_COUNTS: f64 = 4.0;
+const WITHIN_DAY_NOISE_DAYS: f64 = 4.0;
 
 /// Change of a series beyond the usual one of these hours. The mean change of the earlier days is taken out. How much
 /// these changes differ from day to day widens the interval, and the change must show against that too.
@@ -62,9 +62,9 @@ impl Days {
         let middle = mean(&levels);
         let within = mean(&of(|day| day.error * day.error));
         let squares = levels.iter().map(|level| (level - middle).powi(2));
-        let degrees = WITHIN_COUNTS + days.len() as f64 - 1.0;
+        let degrees = WITHIN_DAY_NOISE_DAYS + days.len() as f64 - 1.0;
         Self {
-            variance: (WITHIN_COUNTS * within + squares.sum::<f64>()) / degrees,
+            variance: (WITHIN_DAY_NOISE_DAYS * within + squares.sum::<f64>()) / degrees,
             within,
             degrees,
             upper: mean(&of(|day| day.upper)) - middle,
@@ -104,7 +104,7 @@ struct LevelChange {
 /// `None` where there are too few values to compare.
 fn level_change(before: &[f64], after: &[f64]) -> Option<LevelChange> {
     let (before, after) = (logs(before), logs(after));
-    if before.len() < LEAST_SLOTS || after.len() < LEAST_SLOTS {
+    if before.len() < MIN_SLOTS || after.len() < MIN_SLOTS {
         return None;
     }
     let rise = upper(&after) - upper(&before);

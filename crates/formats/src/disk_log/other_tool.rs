@@ -20,7 +20,7 @@ struct ToolSign {
 
 impl ToolSign {
     /// True if a line of these words has the sign.
-    fn stands_in(&self, line: &[&str]) -> bool {
+    fn is_in(&self, line: &[&str]) -> bool {
         let mut words = line.iter();
         self.words.iter().all(|wanted| {
             let wanted = wanted.trim_start_matches('%');
@@ -31,15 +31,16 @@ impl ToolSign {
 }
 
 /// Words of a line, between blanks and these signs.
-fn words<'a>(line: &'a str, signs: &str) -> Vec<&'a str> {
+fn split_words<'a>(line: &'a str, signs: &str) -> Vec<&'a str> {
     let words = line.split(|c: char| c.is_whitespace() || signs.contains(c));
     words.filter(|word| !word.is_empty()).collect()
 }
 
 const RUN_IOSTAT: &str = "use the output of iostat -xt 1";
 const RUN_SAR: &str = "use the output of sar -d, sadf -d or iostat -xt 1";
-const WHOLE: &str = "no row with its time is below the header: use all that sar prints";
-const OF_LINUX: &str = "only that of Linux (sysstat) is read";
+const NO_TIME_BELOW_HEADER: &str =
+    "no row with its time is below the header: use all that sar prints";
+const ONLY_LINUX: &str = "only that of Linux (sysstat) is read";
 
 const fn sign(
     name: &'static str,
@@ -77,14 +78,18 @@ const SIGNS: [ToolSign; 45] = [
         &["UTC", "all", "%user"],
     ),
     sign("vmstat -D", RUN_IOSTAT, &["total", "reads"]),
-    sign("sar -d", WHOLE, &["DEV", "tps"]),
-    sign("sar -d", WHOLE, &["tps", "DEV"]),
+    sign("sar -d", NO_TIME_BELOW_HEADER, &["DEV", "tps"]),
+    sign("sar -d", NO_TIME_BELOW_HEADER, &["tps", "DEV"]),
     sign(
         "sar -d of Solaris, AIX or HP-UX",
-        OF_LINUX,
+        ONLY_LINUX,
         &["device", "%busy", "avque", "r+w/s"],
     ),
-    sign("sar -d of macOS", OF_LINUX, &["device", "r+w/s", "blks/s"]),
+    sign(
+        "sar -d of macOS",
+        ONLY_LINUX,
+        &["device", "r+w/s", "blks/s"],
+    ),
     sign("pidstat", RUN_IOSTAT, &["UID", "PID", "Command"]),
     sign(
         "sar -u",
@@ -98,7 +103,7 @@ const SIGNS: [ToolSign; 45] = [
     ),
     sign(
         "sar -u of macOS",
-        OF_LINUX,
+        ONLY_LINUX,
         &["%usr", "%nice", "%sys", "%idle"],
     ),
     sign("sar -b", RUN_SAR, &["tps", "rtps", "wtps"]),
@@ -117,11 +122,15 @@ const SIGNS: [ToolSign; 45] = [
     sign("vmstat", RUN_IOSTAT, &["r", "b", "swpd", "free"]),
     sign(
         "vmstat of Solaris",
-        OF_LINUX,
+        ONLY_LINUX,
         &["r", "b", "w", "swap", "free", "re"],
     ),
-    sign("vmstat of a BSD", OF_LINUX, &["r", "b", "w", "avm", "fre"]),
-    sign("vmstat of AIX", OF_LINUX, &["r", "b", "avm", "fre"]),
+    sign(
+        "vmstat of a BSD",
+        ONLY_LINUX,
+        &["r", "b", "w", "avm", "fre"],
+    ),
+    sign("vmstat of AIX", ONLY_LINUX, &["r", "b", "avm", "fre"]),
     sign("dstat", RUN_IOSTAT, &["usr", "sys", "idl", "wai"]),
     sign("dstat", RUN_IOSTAT, &["read", "writ"]),
     sign("dstat", RUN_IOSTAT, &["\"Dstat"]),
@@ -142,26 +151,26 @@ const SIGNS: [ToolSign; 45] = [
     sign("nfsiostat", RUN_IOSTAT, &["ops/s", "rpc", "bklog"]),
     sign(
         "iostat of Solaris",
-        OF_LINUX,
+        ONLY_LINUX,
         &["r/s", "w/s", "kr/s", "kw/s", "wait", "actv"],
     ),
     sign(
         "iostat of FreeBSD",
-        OF_LINUX,
+        ONLY_LINUX,
         &["device", "r/s", "w/s", "kr/s", "kw/s"],
     ),
-    sign("iostat of Solaris", OF_LINUX, &["kps", "tps", "serv"]),
+    sign("iostat of Solaris", ONLY_LINUX, &["kps", "tps", "serv"]),
     sign(
         "iostat of macOS",
-        OF_LINUX,
+        ONLY_LINUX,
         &["KB/t", "tps", "MB/s", "us", "sy", "id", "1m"],
     ),
-    sign("iostat of a BSD", OF_LINUX, &["KB/t", "tps", "MB/s"]),
-    sign("iostat of a BSD", OF_LINUX, &["KB/t", "t/s", "MB/s"]),
-    sign("iostat of AIX", OF_LINUX, &["tm_act", "Kbps", "tps"]),
+    sign("iostat of a BSD", ONLY_LINUX, &["KB/t", "tps", "MB/s"]),
+    sign("iostat of a BSD", ONLY_LINUX, &["KB/t", "t/s", "MB/s"]),
+    sign("iostat of AIX", ONLY_LINUX, &["tm_act", "Kbps", "tps"]),
     sign(
         "iostat of HP-UX",
-        OF_LINUX,
+        ONLY_LINUX,
         &["device", "bps", "sps", "msps"],
     ),
     sign(
@@ -180,11 +189,11 @@ const SYSTEMS: [(&str, &str); 4] = [
 ];
 
 /// The longest line that is examined.
-const LONGEST: usize = 1024;
+const MAX_LINE_BYTES: usize = 1024;
 
 /// The tool that prints such a line.
 pub(crate) fn tool(line: &str) -> Option<OtherTool> {
-    if line.len() > LONGEST {
+    if line.len() > MAX_LINE_BYTES {
         return None;
     }
     let named = |name| OtherTool {
@@ -197,16 +206,16 @@ pub(crate) fn tool(line: &str) -> Option<OtherTool> {
     if let Some(name) = sar_of_other_system(line) {
         return Some(OtherTool {
             name,
-            instead: OF_LINUX,
+            instead: ONLY_LINUX,
         });
     }
     // Names in CSV have quotes around them, but for those that tell that it is CSV.
-    let bare = words(line, "|%;\",");
+    let bare = split_words(line, "|%;\",");
     let quoted = match line.contains(['"', ',']) {
-        true => words(line, "|%;"),
+        true => split_words(line, "|%;"),
         false => Vec::new(),
     };
-    let has = |sign: &&ToolSign| sign.stands_in(&bare) || sign.stands_in(&quoted);
+    let has = |sign: &&ToolSign| sign.is_in(&bare) || sign.is_in(&quoted);
     let known = SIGNS.iter().find(has).map(|sign| sign.tool);
     known.or_else(|| is_timed_header(line).then(|| named("sar or another tool of sysstat")))
 }

@@ -6,10 +6,10 @@ use crate::distribution::student_quantile;
 use crate::interval::Interval;
 
 /// Number of values of its own from which a group that scatters more than the others is judged by itself.
-const OWN: usize = 3;
+const MIN_OWN_VALUES: usize = 3;
 /// Multiple of the usual variance from which a group says nothing about the others. Of groups of three values, one in
 /// 250 reaches that by chance.
-const WILD: f64 = 8.0;
+const OUTLYING_VARIANCE_RATIO: f64 = 8.0;
 /// Number of times that groups and blocks are fitted in turn; each round leaves a fraction of the error of the last.
 const ROUNDS: usize = 50;
 
@@ -76,7 +76,10 @@ fn fit_blocks(groups: &[Vec<(usize, f64)>], blocks: &mut BTreeMap<usize, f64>) {
 fn means_with(groups: &[Vec<f64>], lost: usize) -> Vec<Option<Interval>> {
     let logs: Vec<Option<Logs>> = groups.iter().map(|group| Logs::of(group)).collect();
     let usual = usual_variance(logs.iter().flatten());
-    let calm = |logs: &&Logs| logs.own().is_none_or(|own| own <= WILD * usual);
+    let calm = |logs: &&Logs| {
+        logs.own()
+            .is_none_or(|own| own <= OUTLYING_VARIANCE_RATIO * usual)
+    };
     let known = || logs.iter().flatten().filter(calm);
     let repeated: usize = known().map(|logs| logs.count - 1).sum();
     let degrees = repeated.saturating_sub(lost);
@@ -103,7 +106,7 @@ fn usual_variance<'a>(groups: impl Iterator<Item = &'a Logs>) -> f64 {
     let mut own: Vec<f64> = groups.filter_map(Logs::own).collect();
     own.sort_by(f64::total_cmp);
     match own.get(own.len() / 2) {
-        Some(usual) if own.len() >= OWN => *usual,
+        Some(usual) if own.len() >= MIN_OWN_VALUES => *usual,
         _ => f64::INFINITY,
     }
 }
@@ -134,7 +137,7 @@ impl Logs {
 
     /// The variance by this group alone, where it has values enough.
     fn own(&self) -> Option<f64> {
-        (self.count >= OWN).then(|| self.squares / (self.count as f64 - 1.0))
+        (self.count >= MIN_OWN_VALUES).then(|| self.squares / (self.count as f64 - 1.0))
     }
 }
 

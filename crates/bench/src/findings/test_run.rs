@@ -14,7 +14,7 @@ const SECONDS: usize = 8;
 const DEPTH: u32 = 20;
 
 /// A run that a test makes: one phase of a given rate, noise and circumstances.
-pub(super) struct MadeRun {
+pub(super) struct TestRun {
     rate: Box<dyn Fn(f64) -> f64>,
     noise: f64,
     /// Share of its deviation from the rate that a slice keeps of the one before.
@@ -31,9 +31,9 @@ pub(super) struct MadeRun {
     stalled: Range<usize>,
 }
 
-impl MadeRun {
-    pub(super) fn new(rate: impl Fn(f64) -> f64 + 'static) -> MadeRun {
-        MadeRun {
+impl TestRun {
+    pub(super) fn new(rate: impl Fn(f64) -> f64 + 'static) -> TestRun {
+        TestRun {
             rate: Box::new(rate),
             noise: 0.02,
             memory: 0.0,
@@ -48,66 +48,66 @@ impl MadeRun {
         }
     }
 
-    pub(super) fn steady(rate: f64) -> MadeRun {
-        MadeRun::new(move |_| rate)
+    pub(super) fn steady(rate: f64) -> TestRun {
+        TestRun::new(move |_| rate)
     }
 
-    pub(super) fn capped(rate: f64) -> MadeRun {
-        MadeRun::steady(rate).flat()
+    pub(super) fn capped(rate: f64) -> TestRun {
+        TestRun::steady(rate).flat()
     }
 
-    pub(super) fn flat(self) -> MadeRun {
-        MadeRun { flat: true, ..self }
+    pub(super) fn flat(self) -> TestRun {
+        TestRun { flat: true, ..self }
     }
 
-    pub(super) fn noise(self, noise: f64) -> MadeRun {
-        MadeRun { noise, ..self }
+    pub(super) fn noise(self, noise: f64) -> TestRun {
+        TestRun { noise, ..self }
     }
 
-    pub(super) fn memory(self, memory: f64) -> MadeRun {
-        MadeRun { memory, ..self }
+    pub(super) fn memory(self, memory: f64) -> TestRun {
+        TestRun { memory, ..self }
     }
 
-    pub(super) fn lasting(self, seconds: usize) -> MadeRun {
-        MadeRun { seconds, ..self }
+    pub(super) fn lasting(self, seconds: usize) -> TestRun {
+        TestRun { seconds, ..self }
     }
 
-    pub(super) fn seed(self, seed: u64) -> MadeRun {
-        MadeRun { seed, ..self }
+    pub(super) fn seed(self, seed: u64) -> TestRun {
+        TestRun { seed, ..self }
     }
 
-    pub(super) fn block(self, block: Bytes) -> MadeRun {
-        MadeRun { block, ..self }
+    pub(super) fn block(self, block: Bytes) -> TestRun {
+        TestRun { block, ..self }
     }
 
-    pub(super) fn writing(self) -> MadeRun {
-        MadeRun {
+    pub(super) fn writing(self) -> TestRun {
+        TestRun {
             reads: false,
             ..self
         }
     }
 
-    pub(super) fn device_share(self, share: f64) -> MadeRun {
-        MadeRun {
+    pub(super) fn device_share(self, share: f64) -> TestRun {
+        TestRun {
             device_share: Some(share),
             ..self
         }
     }
 
-    pub(super) fn no_device(self) -> MadeRun {
-        MadeRun {
+    pub(super) fn no_device(self) -> TestRun {
+        TestRun {
             device_share: None,
             ..self
         }
     }
 
-    pub(super) fn idle(self, idle: f64) -> MadeRun {
-        MadeRun { idle, ..self }
+    pub(super) fn idle(self, idle: f64) -> TestRun {
+        TestRun { idle, ..self }
     }
 
     /// No request completes in these windows.
-    pub(super) fn stalled(self, stalled: Range<usize>) -> MadeRun {
-        MadeRun { stalled, ..self }
+    pub(super) fn stalled(self, stalled: Range<usize>) -> TestRun {
+        TestRun { stalled, ..self }
     }
 
     pub(super) fn run(self) -> Run {

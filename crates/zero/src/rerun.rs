@@ -21,7 +21,10 @@ pub(crate) struct RerunState<'a> {
 }
 
 /// Command line that continues with the disks, from these words, quoted for a shell.
-pub(crate) fn again(words: impl IntoIterator<Item = OsString>, settled: &RerunState<'_>) -> String {
+pub(crate) fn rerun_command(
+    words: impl IntoIterator<Item = OsString>,
+    settled: &RerunState<'_>,
+) -> String {
     let mut words = words.into_iter();
     let program = words.next().unwrap_or_default();
     let mut kept = Vec::new();
@@ -72,12 +75,12 @@ impl RerunState<'_> {
         if consent.signatures.is_empty() || !is_in(&self.erased) {
             return Some(value);
         }
-        Some(bare(consent.path))
+        Some(plain_consent(consent.path))
     }
 }
 
 /// A consent to a path that names no signature.
-fn bare(path: PathBuf) -> OsString {
+fn plain_consent(path: PathBuf) -> OsString {
     let mut word = path.clone().into_os_string();
     // One more `=` where the path's own end would be read as a signature.
     if Consent::parse(&word).is_ok_and(|read| read.path != path) {
@@ -100,7 +103,7 @@ mod tests {
             erased: erased.iter().map(Path::new).collect(),
             done: done.iter().map(Path::new).collect(),
         };
-        again(words.iter().map(OsString::from), &settled)
+        rerun_command(words.iter().map(OsString::from), &settled)
     }
 
     #[test]
