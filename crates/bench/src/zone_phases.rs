@@ -3,11 +3,11 @@
 use record::{Bytes, Phase};
 
 /// Suffix of the name of a second read.
-pub(crate) const AGAIN: &str = "-again";
+pub(crate) const SECOND_READ_SUFFIX: &str = "-again";
 
 /// True if a phase is the second read of its zone.
 pub(crate) fn is_again(phase: &Phase) -> bool {
-    phase.name.ends_with(AGAIN)
+    phase.name.ends_with(SECOND_READ_SUFFIX)
 }
 
 /// Start of a phase's zone, in bytes.

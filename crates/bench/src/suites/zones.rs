@@ -7,7 +7,7 @@ use record::{Bytes, JobOptions, Nanos, Pattern, Phase, Workload};
 
 use crate::phase_plan::{PhasePlan, base};
 use crate::schedule::Schedule;
-use crate::zone_phases::{AGAIN, is_again};
+use crate::zone_phases::{SECOND_READ_SUFFIX, is_again};
 
 /// Number of zones.
 pub(crate) const ZONES: u64 = 64;
