@@ -34,8 +34,8 @@ const STALE_S: f64 = 600.0;
 /// sixteenth of the time, and the foreground's own latency and throughput are never older than that.
 const WORK_S: f64 = 4.0;
 const PAUSE_S: f64 = 0.25;
-/// Time of work, in seconds, while the rate is sought from below: a foreground that loses throughput is recognized
-/// after three cycles, and a loss by chance is forgotten as soon.
+/// Time of work, in seconds, while the rate is sought from below, or the throughput's bound moves: a foreground that
+/// loses throughput is recognized after three cycles, and a loss by chance is forgotten as soon.
 const SEARCH_S: f64 = 0.5;
 /// Mean time between probes while the background works and while it pauses, in seconds.
 const PROBE_S: f64 = 0.02;
@@ -123,6 +123,8 @@ pub struct Controller {
     idle_s: f64,
     start: Option<Start>,
     bound: Option<f64>,
+    /// True if the last cycle moved the bound by far, so that it is not yet where it will settle.
+    is_bound_sought: bool,
     floor: f64,
     behind: f64,
     /// Bytes a second of the last seconds, while the background works.
@@ -179,6 +181,7 @@ impl Controller {
             idle_s: 0.0,
             start: None,
             bound: None,
+            is_bound_sought: false,
             floor: 0.0,
             behind: 0.0,
             used: 0.0,
@@ -397,6 +400,7 @@ impl Controller {
         self.set(self.least.ln());
         self.start = Some(Start::default());
         (self.bound, self.throughput) = (None, Throughput::default());
+        self.is_bound_sought = false;
         self.behind = 0.0;
         self.shown.clear();
         self.timed = None;
@@ -480,7 +484,9 @@ impl Controller {
         self.phase = ControllerStage::Pausing(so_far);
         if so_far >= PAUSE_S {
             self.throughput.cycle();
-            self.bound = self.next_bound();
+            let bound = self.next_bound();
+            self.is_bound_sought = self.moves_far(bound);
+            self.bound = bound;
             self.own.fade();
             self.know();
         }
@@ -493,6 +499,16 @@ impl Controller {
         let bound = self.throughput.bound().unwrap_or(f64::INFINITY);
         let bound = bound.max(least).min(BOUND_CHANGES * before);
         Some(bound).filter(|bound| bound.is_finite())
+    }
+
+    /// True if this next bound moves by more than half of what a cycle may move it, and limits the rate, or the last
+    /// one did: far above the rate, the bound of a loss by chance doubles with each cycle and tells nothing.
+    fn moves_far(&self, next: Option<f64>) -> bool {
+        let before = self.bound.unwrap_or(f64::INFINITY);
+        let next = next.unwrap_or(f64::INFINITY);
+        let is_limit = before.min(next) < self.log_rate.exp();
+        let moved = (next / before).ln().abs();
+        is_limit && moved > 0.5 * BOUND_CHANGES.ln()
     }
 
     /// Sets the targets by the foreground's own latency, and begins to work.
@@ -559,7 +575,7 @@ impl Controller {
             self.outcome.least_s += sample.seconds;
         }
         let so_far = so_far + sample.seconds;
-        let is_sought = self.start.is_some() && self.may_grow();
+        let is_sought = self.is_bound_sought || self.start.is_some() && self.may_grow();
         let work_s = if is_sought { SEARCH_S } else { WORK_S };
         self.phase = if so_far >= work_s && !self.is_driven() {
             ControllerStage::Pausing(0.0)
