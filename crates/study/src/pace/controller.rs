@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 
 use super::detector::{ForegroundPresence, PresenceWatch};
-use super::guard::{BackOff, FASTEST, LatencyWeight, MeanGuard, SlowGuard};
+use super::guard::{BackOff, LatencyWeight, MAX_GROWTH_PER_S, MeanGuard, SlowGuard};
 use super::outcome::{HeldBy, Outcome, Slice};
-use super::own::{ENOUGH, PausedLatencies, Throughput};
+use super::own::{MIN_LATENCIES_FOR_P99, PausedLatencies, Throughput};
 use super::{Allowed, Sample, TargetSource, Targets};
 
 /// Factor by which the foreground's p99 may grow beside the background.
@@ -15,27 +15,27 @@ pub const ROOM: f64 = 1.5;
 const ROOM_OF_MEAN: f64 = 1.3;
 /// Share of a requested target by which the rate is steered, since the target is to be kept in nearly each interval,
 /// not on average; or the middle between the target and the foreground's own latency where that is more.
-const AIM: f64 = 0.8;
+const STEERED_SHARE: f64 = 0.8;
 /// Share of the device's rate of one request after the other that the background always has: the work must end,
 /// and the foreground loses less than 3 %.
-const LEAST_SHARE: f64 = 0.02;
+const LEAST_RATE_SHARE: f64 = 0.02;
 /// Upper and lower bound of the least rate, in bytes a second; and the least rate until it is known what the device
 /// gives.
 pub const LEAST: f64 = (1 << 20) as f64;
-const SLOWEST: f64 = LEAST / 64.0;
-const UNKNOWN: f64 = LEAST / 16.0;
+const LEAST_MIN: f64 = LEAST / 64.0;
+const LEAST_WHILE_UNKNOWN: f64 = LEAST / 16.0;
 /// Time for which a new foreground is measured before its first target, in seconds; longer until there are enough
 /// probes, but at most the second.
 const LEARN_S: f64 = 1.0;
-const LEARN_MOST_S: f64 = 20.0;
+const LEARN_MAX_S: f64 = 20.0;
 /// Age from which a foreground's own latency is measured anew, in seconds.
 const STALE_S: f64 = 600.0;
 /// Time for which the background works, and then pauses while the foreground is measured by itself, in seconds: a
 /// sixteenth of the time, and the foreground's own latency and throughput are never older than that.
 const WORK_S: f64 = 4.0;
 const PAUSE_S: f64 = 0.25;
-/// Time of work, in seconds, while the rate is sought from below: a foreground that loses throughput is recognized
-/// after three cycles, and a loss by chance is forgotten as soon.
+/// Time of work, in seconds, while the rate is sought from below, or the throughput's bound moves: a foreground that
+/// loses throughput is recognized after three cycles, and a loss by chance is forgotten as soon.
 const SEARCH_S: f64 = 0.5;
 /// Mean time between probes while the background works and while it pauses, in seconds.
 const PROBE_S: f64 = 0.02;
@@ -43,11 +43,11 @@ const PROBE_PAUSED_S: f64 = 0.01;
 /// Mean time between probes while the background works and while it pauses, as multiples of the foreground's own
 /// latency, so that they are a small part of a slow device's load: a twentieth of one request in flight, and a tenth
 /// while there is nothing else.
-const PROBE_SPARES: f64 = 19.0;
-const PROBE_SPARES_PAUSED: f64 = 9.0;
+const PROBE_GAP_LATENCIES: f64 = 19.0;
+const PROBE_GAP_LATENCIES_PAUSED: f64 = 9.0;
 /// Multiple of the rate used over so many seconds, above which the rate does not grow (congestion window validation,
 /// RFC 7661). md goes in steps of half a second.
-const UNUSED: f64 = 3.0;
+const MAX_MULTIPLE_OF_USED: f64 = 3.0;
 const USED_S: f64 = 2.0;
 /// Seconds and bytes by which the background must be behind a deadline's rate to miss it.
 const BEHIND_S: f64 = 1.5;
@@ -56,23 +56,23 @@ const BEHIND: f64 = (16 << 20) as f64;
 const IDLE_S: f64 = 0.5;
 /// Number of slow requests beyond the usual, which is a few times a p99's (Page 1954), that ends a search; a mean of
 /// a second above its target ends it too. The last doubling is taken back.
-const TOO_MANY: f64 = 2.0;
-const USUAL: f64 = 0.025;
+const SLOW_ENDS_SEARCH: f64 = 2.0;
+const USUAL_SLOW_SHARE: f64 = 0.025;
 const MEAN_S: f64 = 1.0;
-const TAKEN_BACK: f64 = 0.5;
+const SHARE_AFTER_HARM: f64 = 0.5;
 /// Maximum factor by which one cycle of work and pause changes the throughput's bound: tested after each cycle, a
 /// loss seems significant by chance now and then, and a rate that fell to a twentieth at once would take a minute to
 /// recover.
-const BOUND_CHANGES: f64 = 2.0;
+const MAX_BOUND_CHANGE: f64 = 2.0;
 /// The rate grows only while latencies come this often, in seconds.
-const UNKNOWN_S: f64 = 0.3;
+const MAX_LATENCY_GAP_S: f64 = 0.3;
 /// Maximum distance of a guard's rate above the least of all, as a logarithm: a guard far above would be late when it
 /// matters.
-const AHEAD: f64 = std::f64::consts::LN_2;
+const MAX_GUARD_LEAD: f64 = std::f64::consts::LN_2;
 /// Length of the intervals over which targets are judged in the outcome, in seconds.
 const WINDOW_S: f64 = 5.0;
 /// Number of probes of which the shown latencies are: four seconds of them.
-const SHOWN: usize = 200;
+const SHOWN_LATENCIES: usize = 200;
 
 /// Stage of the controller: whether a foreground is present, and whether the background works or pauses.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -123,6 +123,8 @@ pub struct Controller {
     idle_s: f64,
     start: Option<Start>,
     bound: Option<f64>,
+    /// True if the last cycle moved the bound by far, so that it is not yet where it will settle.
+    is_bound_sought: bool,
     floor: f64,
     behind: f64,
     /// Bytes a second of the last seconds, while the background works.
@@ -165,20 +167,21 @@ impl Controller {
             throughput: Throughput::default(),
             kept: None,
             aims: Targets::default(),
-            rate: UNKNOWN,
-            least: UNKNOWN,
+            rate: LEAST_WHILE_UNKNOWN,
+            least: LEAST_WHILE_UNKNOWN,
             room_of_mean: ROOM,
             request_s: 0.0,
             mean: MeanGuard::default(),
             slow: SlowGuard::default(),
             back_off: BackOff::default(),
-            log_rate: UNKNOWN.ln(),
+            log_rate: LEAST_WHILE_UNKNOWN.ln(),
             settled: None,
             since_mean_s: 0.0,
             latency_weight: LatencyWeight::default(),
             idle_s: 0.0,
             start: None,
             bound: None,
+            is_bound_sought: false,
             floor: 0.0,
             behind: 0.0,
             used: 0.0,
@@ -200,7 +203,7 @@ impl Controller {
     /// Takes a lower bound of the same rate, before that is known.
     pub fn gives_at_least(&mut self, bytes_per_s: f64) {
         if bytes_per_s > 0.0 && bytes_per_s.is_finite() {
-            self.set_least(least_rate(bytes_per_s).max(UNKNOWN));
+            self.set_least(least_rate(bytes_per_s).max(LEAST_WHILE_UNKNOWN));
         }
     }
 
@@ -280,9 +283,9 @@ impl Controller {
     /// Mean time from the completion of one probe to the next, in seconds; `None` where none are wanted.
     pub fn probe_gap_s(&self) -> Option<f64> {
         let (least_s, spares) = if self.is_measuring() {
-            (PROBE_PAUSED_S, PROBE_SPARES_PAUSED)
+            (PROBE_PAUSED_S, PROBE_GAP_LATENCIES_PAUSED)
         } else {
-            (PROBE_S, PROBE_SPARES)
+            (PROBE_S, PROBE_GAP_LATENCIES)
         };
         let own_s = self.own.mean_of_probes_s().unwrap_or(0.0);
         self.probes().then_some(least_s.max(spares * own_s))
@@ -378,7 +381,7 @@ impl Controller {
                     // Half of what it had beside a foreground a moment ago.
                     if let Some(log_rate) = self.settled {
                         self.start = None;
-                        self.set(log_rate + TAKEN_BACK.ln());
+                        self.set(log_rate + SHARE_AFTER_HARM.ln());
                     }
                     self.phase = ControllerStage::Pausing(0.0);
                 } else {
@@ -397,6 +400,7 @@ impl Controller {
         self.set(self.least.ln());
         self.start = Some(Start::default());
         (self.bound, self.throughput) = (None, Throughput::default());
+        self.is_bound_sought = false;
         self.behind = 0.0;
         self.shown.clear();
         self.timed = None;
@@ -404,7 +408,7 @@ impl Controller {
 
     fn show(&mut self, sample: &Sample<'_>) {
         self.shown.extend(sample.latencies_s);
-        while self.shown.len() > SHOWN {
+        while self.shown.len() > SHOWN_LATENCIES {
             self.shown.pop_front();
         }
         if let Some((requests, seconds)) = sample.timed
@@ -467,8 +471,8 @@ impl Controller {
     fn learn(&mut self, so_far: f64, sample: &Sample<'_>) {
         let so_far = self.measure(so_far, sample);
         self.phase = ControllerStage::Learning(so_far);
-        let is_enough = so_far >= LEARN_S && self.own.len() >= ENOUGH;
-        if is_enough || so_far >= LEARN_MOST_S {
+        let is_enough = so_far >= LEARN_S && self.own.len() >= MIN_LATENCIES_FOR_P99;
+        if is_enough || so_far >= LEARN_MAX_S {
             self.throughput = Throughput::default();
             self.begin();
             self.know();
@@ -480,7 +484,9 @@ impl Controller {
         self.phase = ControllerStage::Pausing(so_far);
         if so_far >= PAUSE_S {
             self.throughput.cycle();
-            self.bound = self.next_bound();
+            let bound = self.next_bound();
+            self.is_bound_sought = self.moves_far(bound);
+            self.bound = bound;
             self.own.fade();
             self.know();
         }
@@ -489,10 +495,20 @@ impl Controller {
     /// The throughput's bound after this cycle.
     fn next_bound(&self) -> Option<f64> {
         let before = self.bound.unwrap_or(f64::INFINITY);
-        let least = before.min(self.log_rate.exp()) / BOUND_CHANGES;
+        let least = before.min(self.log_rate.exp()) / MAX_BOUND_CHANGE;
         let bound = self.throughput.bound().unwrap_or(f64::INFINITY);
-        let bound = bound.max(least).min(BOUND_CHANGES * before);
+        let bound = bound.max(least).min(MAX_BOUND_CHANGE * before);
         Some(bound).filter(|bound| bound.is_finite())
+    }
+
+    /// True if this next bound moves by more than half of what a cycle may move it, and limits the rate, or the last
+    /// one did: far above the rate, the bound of a loss by chance doubles with each cycle and tells nothing.
+    fn moves_far(&self, next: Option<f64>) -> bool {
+        let before = self.bound.unwrap_or(f64::INFINITY);
+        let next = next.unwrap_or(f64::INFINITY);
+        let is_limit = before.min(next) < self.log_rate.exp();
+        let moved = (next / before).ln().abs();
+        is_limit && moved > 0.5 * MAX_BOUND_CHANGE.ln()
     }
 
     /// Sets the targets by the foreground's own latency, and begins to work.
@@ -559,7 +575,7 @@ impl Controller {
             self.outcome.least_s += sample.seconds;
         }
         let so_far = so_far + sample.seconds;
-        let is_sought = self.start.is_some() && self.may_grow();
+        let is_sought = self.is_bound_sought || self.start.is_some() && self.may_grow();
         let work_s = if is_sought { SEARCH_S } else { WORK_S };
         self.phase = if so_far >= work_s && !self.is_driven() {
             ControllerStage::Pausing(0.0)
@@ -609,7 +625,7 @@ impl Controller {
             self.back_off.take(sample.waiting_s / slow_s, 1.0);
         }
         let growth = if may_grow {
-            FASTEST * sample.seconds
+            MAX_GROWTH_PER_S * sample.seconds
         } else {
             0.0
         };
@@ -638,7 +654,7 @@ impl Controller {
     /// True if the effect of more background I/O would be seen: it uses what it is allowed, beside foreground
     /// requests.
     fn may_grow(&self) -> bool {
-        self.idle_s < IDLE_S && self.log_rate <= UNUSED.ln() + self.log_used()
+        self.idle_s < IDLE_S && self.log_rate <= MAX_MULTIPLE_OF_USED.ln() + self.log_used()
     }
 
     /// Raises the rate from below until the targets are first missed.
@@ -652,7 +668,7 @@ impl Controller {
     ) {
         for share in shares {
             let slow = f64::from(u8::from(*share > 1.0));
-            start.slow = (start.slow + slow - USUAL).max(0.0);
+            start.slow = (start.slow + slow - USUAL_SLOW_SHARE).max(0.0);
         }
         if let Some(share) = of_mean {
             start.mean += (seconds / MEAN_S).min(1.0) * (share - start.mean);
@@ -663,14 +679,14 @@ impl Controller {
             0.0
         };
         let is_bound = self.bound.is_some_and(|bound| self.log_rate >= bound.ln());
-        let is_harm = start.slow >= TOO_MANY || start.mean > 1.0;
+        let is_harm = start.slow >= SLOW_ENDS_SEARCH || start.mean > 1.0;
         if is_harm {
             self.start = None;
-            self.set(self.log_rate + TAKEN_BACK.ln());
+            self.set(self.log_rate + SHARE_AFTER_HARM.ln());
             return;
         }
         self.start = Some(start);
-        if growth > 0.0 && start.unknown_s < UNKNOWN_S && !is_bound {
+        if growth > 0.0 && start.unknown_s < MAX_LATENCY_GAP_S && !is_bound {
             self.set(self.log_rate + growth);
         }
     }
@@ -685,7 +701,7 @@ impl Controller {
         seconds: f64,
     ) {
         let mut log_rate = self.log_rate + growth;
-        self.since_mean_s = (self.since_mean_s + seconds).min(UNKNOWN_S);
+        self.since_mean_s = (self.since_mean_s + seconds).min(MAX_LATENCY_GAP_S);
         if let Some(share) = of_mean {
             self.mean
                 .take(share, std::mem::take(&mut self.since_mean_s));
@@ -702,7 +718,7 @@ impl Controller {
         }
         let least = self.least.ln();
         self.log_rate = log_rate.max(least);
-        let within = |log: f64| log.clamp(least, self.log_rate + AHEAD);
+        let within = |log: f64| log.clamp(least, self.log_rate + MAX_GUARD_LEAD);
         self.slow.log_rate = within(self.slow.log_rate);
         self.mean.log_rate = within(self.mean.log_rate);
     }
@@ -736,7 +752,7 @@ impl Controller {
 
 /// Minimum rate on a device with this rate of one request after the other, both in bytes a second.
 pub fn least_rate(gives: f64) -> f64 {
-    (LEAST_SHARE * gives).clamp(SLOWEST, LEAST)
+    (LEAST_RATE_SHARE * gives).clamp(LEAST_MIN, LEAST)
 }
 
 /// Latency by which the rate is steered to keep a target, which may be the requested one.
@@ -745,7 +761,7 @@ fn aim(target_s: Option<f64>, asked_s: Option<f64>, own_s: Option<f64>) -> Optio
         return target_s;
     }
     let target_s = target_s?;
-    Some((AIM * target_s).max(0.5 * (own_s.unwrap_or(0.0) + target_s)))
+    Some((STEERED_SHARE * target_s).max(0.5 * (own_s.unwrap_or(0.0) + target_s)))
 }
 
 /// Bytes by which the background may be behind a rate that it uses.

@@ -11,7 +11,7 @@ const PAGE: f64 = 4096.0;
 const LAG_S: f64 = 0.25;
 /// Minimum number of polls over which that excess is taken: a background that gets no processor polls seldom, each time
 /// just after it was kept from noting completions.
-const POLLS: usize = 6;
+const MIN_POLLS: usize = 6;
 /// Time after a commit of the ledger in which writes, up to [`COMMIT_PAGES`], count as its own, in seconds.
 const COMMIT_S: f64 = 1.0;
 /// Maximum number of pages that a commit writes: the file system's journal and metadata beside the ledger's own.
@@ -47,7 +47,7 @@ pub struct ForegroundDetector {
     now_s: f64,
     /// Time since which the background's queue is deep.
     deep_s: f64,
-    /// Bytes beyond the own ones since the start, with the time, of the last [`LAG_S`] and the last [`POLLS`].
+    /// Bytes beyond the own ones since the start, with the time, of the last [`LAG_S`] and the last [`MIN_POLLS`].
     excess: VecDeque<(f64, f64)>,
     sum: f64,
     /// Bytes of that excess which were returned up to now.
@@ -95,20 +95,20 @@ impl ForegroundDetector {
             (self.own_per_s, self.own_in_flight) = (0.0, 0.0);
         }
         self.excess.push_back((self.now_s, self.sum));
-        while self.excess.len() > POLLS && self.excess[0].0 <= self.now_s - LAG_S {
+        while self.excess.len() > MIN_POLLS && self.excess[0].0 <= self.now_s - LAG_S {
             self.excess.pop_front();
         }
         let least = |least: f64, one: &(f64, f64)| least.min(one.1);
         let least = self.excess.iter().fold(f64::INFINITY, least);
-        let is_deep_for_long = self.now_s - self.deep_s >= LAG_S && self.excess.len() >= POLLS;
+        let is_deep_for_long = self.now_s - self.deep_s >= LAG_S && self.excess.len() >= MIN_POLLS;
         let is_known = !deep || is_deep_for_long;
-        let surely = if deep {
+        let known_excess = if deep {
             least
         } else {
             self.sum - counts.in_flight
         };
         let bytes = if is_known {
-            (surely - self.given).max(0.0)
+            (known_excess - self.given).max(0.0)
         } else {
             0.0
         };
@@ -140,26 +140,26 @@ impl ForegroundDetector {
 }
 
 /// Time over which requests are judged, in seconds.
-const OVER_S: f64 = 3.0;
+const WINDOW_S: f64 = 3.0;
 /// Number of requests in that time up to which there is no foreground: a file system's journal, and programs that
 /// query the state of a disk now and then. Ten a second.
-const FEW: f64 = 30.0;
+const MAX_REQUESTS_WHILE_ABSENT: f64 = 30.0;
 /// Time without a foreground request after which a foreground is gone, in seconds. It doubles, up to the second, each
 /// time that the foreground returns soon: one that comes in bursts should not meet a background at full speed each
 /// time.
 const GONE_S: f64 = 1.5;
-const GONE_MOST_S: f64 = 60.0;
+const GONE_MAX_S: f64 = 60.0;
 /// Time after which a foreground that returns counts as a new one, in seconds.
 const SOON_S: f64 = 120.0;
-/// Time with outstanding foreground requests within [`OVER_S`], in seconds, from which these may be few only because
+/// Time with outstanding foreground requests within [`WINDOW_S`], in seconds, from which these may be few only because
 /// the background at full speed delays each: it pauses then.
 const SUSPECT_S: f64 = 0.3;
 /// Maximum length of that pause, and time without a request that ends it earlier (more than [`LAG_S`]), in seconds.
-const SUSPECT_MOST_S: f64 = 1.5;
-const STILL_S: f64 = 0.4;
+const SUSPECT_MAX_S: f64 = 1.5;
+const QUIET_S: f64 = 0.4;
 /// Time from a pause in vain to the next, in seconds; it doubles up to the second: a journal waits too.
 const AGAIN_S: f64 = 5.0;
-const AGAIN_MOST_S: f64 = 60.0;
+const AGAIN_MAX_S: f64 = 60.0;
 
 /// Presence of a foreground on a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -176,13 +176,13 @@ pub(super) enum ForegroundPresence {
 #[derive(Clone, Debug)]
 pub(super) struct PresenceWatch {
     now_s: f64,
-    /// Seconds, requests and seconds waited of the last [`OVER_S`].
+    /// Seconds, requests and seconds waited of the last [`WINDOW_S`].
     recent: VecDeque<(f64, f64, f64)>,
     presence: ForegroundPresence,
     quiet_s: f64,
     gone_after_s: f64,
     left_s: Option<f64>,
-    stirred_s: f64,
+    last_request_s: f64,
     suspected_s: f64,
     again_s: f64,
     /// Time of the last pause in which none was seen.
@@ -197,9 +197,9 @@ impl PresenceWatch {
             presence: ForegroundPresence::Present,
             quiet_s: 0.0,
             // At first what was not seen within a moment is not there.
-            gone_after_s: STILL_S,
+            gone_after_s: QUIET_S,
             left_s: None,
-            stirred_s: 0.0,
+            last_request_s: 0.0,
             suspected_s: 0.0,
             again_s: AGAIN_S,
             in_vain_s: None,
@@ -219,19 +219,19 @@ impl PresenceWatch {
         while self
             .recent
             .front()
-            .is_some_and(|one| now_s - one.0 >= OVER_S)
+            .is_some_and(|one| now_s - one.0 >= WINDOW_S)
         {
             self.recent.pop_front();
         }
         if requests > 0.0 || seen.waited_s > 0.0 {
-            self.stirred_s = now_s;
+            self.last_request_s = now_s;
         }
         let (requests, waited_s) = self
             .recent
             .iter()
             .fold((0.0, 0.0), |all, one| (all.0 + one.1, all.1 + one.2));
         // At first, when less was seen, fewer are enough.
-        let enough = FEW * (now_s / OVER_S).clamp(0.3, 1.0);
+        let enough = MAX_REQUESTS_WHILE_ABSENT * (now_s / WINDOW_S).clamp(0.3, 1.0);
         if requests > enough {
             self.seen();
         } else {
@@ -247,7 +247,7 @@ impl PresenceWatch {
         }
         let is_back = |left: f64| self.now_s - left < SOON_S;
         self.gone_after_s = if self.left_s.is_some_and(is_back) {
-            (2.0 * self.gone_after_s).clamp(GONE_S, GONE_MOST_S)
+            (2.0 * self.gone_after_s).clamp(GONE_S, GONE_MAX_S)
         } else {
             GONE_S
         };
@@ -260,7 +260,7 @@ impl PresenceWatch {
         match self.presence {
             ForegroundPresence::Present if now_s - self.quiet_s >= self.gone_after_s => {
                 self.presence = ForegroundPresence::Absent;
-                self.left_s = (self.gone_after_s > STILL_S).then_some(now_s);
+                self.left_s = (self.gone_after_s > QUIET_S).then_some(now_s);
             }
             ForegroundPresence::Present => {}
             ForegroundPresence::Absent => {
@@ -271,10 +271,10 @@ impl PresenceWatch {
                 }
             }
             ForegroundPresence::Suspected => {
-                let is_still = now_s - self.stirred_s.max(self.suspected_s) >= STILL_S;
-                if is_still || now_s - self.suspected_s >= SUSPECT_MOST_S {
+                let is_still = now_s - self.last_request_s.max(self.suspected_s) >= QUIET_S;
+                if is_still || now_s - self.suspected_s >= SUSPECT_MAX_S {
                     if self.in_vain_s.is_some() {
-                        self.again_s = (2.0 * self.again_s).min(AGAIN_MOST_S);
+                        self.again_s = (2.0 * self.again_s).min(AGAIN_MAX_S);
                     }
                     self.in_vain_s = Some(now_s);
                     self.presence = ForegroundPresence::Absent;

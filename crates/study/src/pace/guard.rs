@@ -10,27 +10,27 @@ const STEP: f64 = 0.2;
 const GROWTH: f64 = STEP / 100.0;
 /// Number of requests without a slow one after which the growth is four times as fast; it goes with the square of
 /// their number, since chance leaves so many as often as not. Where the rate settles, about 23 in 1,000 are slow.
-const FASTER: f64 = 100.0;
+const FASTER_AFTER: f64 = 100.0;
 /// The same growth for a requested target, which is to be kept in most intervals of seconds: about 7 in 1,000 are
 /// slow where the rate settles.
 const GROWTH_ASKED: f64 = GROWTH / 10.0;
 /// Logarithm by which the rate backs off after a slow request, times the request's latency as a share of its target,
-/// up to [`SEVERITY`]: one very slow request counts as a few.
+/// up to [`MAX_SEVERITY`]: one very slow request counts as a few.
 const BACK_OFF: f64 = 0.2;
-const SEVERITY: f64 = 4.0;
+const MAX_SEVERITY: f64 = 4.0;
 /// Time after which a third of the back-off is left, in seconds, and the largest back-off.
 const RECOVERS_S: f64 = 3.0;
-const DEEPEST: f64 = 6.0;
+const MAX_BACK_OFF: f64 = 6.0;
 /// Logarithm a second by which a mean moves the rate, for each share of its target by which it is away. A mean of
 /// a second's probes scatters by a fifth, which moves the rate by a tenth.
 const GAIN: f64 = 0.6;
 /// Maximum error of one sample.
-const MOST: f64 = 3.0;
+const MAX_ERROR: f64 = 3.0;
 /// Maximum time that one latency counts for, in seconds. It counts for the time since the one before: so the movement
 /// of the rate in a second depends on the latencies of the probes, and not on their number.
-const TELLS_S: f64 = 0.04;
+const FULL_WEIGHT_S: f64 = 0.04;
 /// Maximum growth of a rate, as a logarithm a second: it doubles.
-pub(super) const FASTEST: f64 = std::f64::consts::LN_2;
+pub(super) const MAX_GROWTH_PER_S: f64 = std::f64::consts::LN_2;
 
 /// The rate, as a logarithm, that keeps a mean.
 #[derive(Clone, Copy, Debug, Default)]
@@ -41,8 +41,8 @@ pub(super) struct MeanGuard {
 impl MeanGuard {
     /// Takes a mean as a share of its target, over so many seconds.
     pub(super) fn take(&mut self, share: f64, seconds: f64) {
-        let error = (1.0 - share).clamp(-MOST, 1.0);
-        self.log_rate += (GAIN * error).min(FASTEST) * seconds;
+        let error = (1.0 - share).clamp(-MAX_ERROR, 1.0);
+        self.log_rate += (GAIN * error).min(MAX_GROWTH_PER_S) * seconds;
     }
 }
 
@@ -63,17 +63,17 @@ impl SlowGuard {
         for share in shares {
             if *share > 1.0 {
                 // Each more in a row is less chance.
-                self.in_row = (self.in_row + 1.0).min(SEVERITY);
+                self.in_row = (self.in_row + 1.0).min(MAX_SEVERITY);
                 self.log_rate -= weight * STEP * self.in_row;
                 self.well = 0.0;
             } else {
                 self.in_row = 0.0;
                 self.well += weight;
                 // The more were not slow, the surer it is that the rate is too low.
-                growth += weight * step * (1.0 + self.well / FASTER).powi(2);
+                growth += weight * step * (1.0 + self.well / FASTER_AFTER).powi(2);
             }
         }
-        self.log_rate += growth.min(FASTEST * seconds);
+        self.log_rate += growth.min(MAX_GROWTH_PER_S * seconds);
     }
 }
 
@@ -92,7 +92,7 @@ impl LatencyWeight {
             return 0.0;
         }
         let each_s = std::mem::take(&mut self.since_s) / latencies as f64;
-        (each_s / TELLS_S).min(1.0)
+        (each_s / FULL_WEIGHT_S).min(1.0)
     }
 }
 
@@ -105,13 +105,13 @@ pub(super) struct BackOff {
 impl BackOff {
     /// Sets the back-off to at least this depth.
     pub(super) fn begin_at(&mut self, log: f64) {
-        self.log = self.log.min(log).max(-DEEPEST);
+        self.log = self.log.min(log).max(-MAX_BACK_OFF);
     }
 
     /// Takes one latency as a share of the target, of this weight.
     pub(super) fn take(&mut self, share: f64, weight: f64) {
         if share > 1.0 {
-            self.log = (self.log - weight * BACK_OFF * share.min(SEVERITY)).max(-DEEPEST);
+            self.log = (self.log - weight * BACK_OFF * share.min(MAX_SEVERITY)).max(-MAX_BACK_OFF);
         }
     }
 
@@ -174,8 +174,8 @@ mod tests {
         back_off.take(2.0, 1.0);
         assert_eq!(back_off.log, -1.5 - 2.0 * BACK_OFF);
         back_off.begin_at(-100.0);
-        assert_eq!(back_off.log, -DEEPEST);
+        assert_eq!(back_off.log, -MAX_BACK_OFF);
         back_off.pass(RECOVERS_S);
-        assert!((back_off.log + DEEPEST / std::f64::consts::E).abs() < 1e-9);
+        assert!((back_off.log + MAX_BACK_OFF / std::f64::consts::E).abs() < 1e-9);
     }
 }

@@ -4,11 +4,11 @@ use std::collections::VecDeque;
 
 /// Number of the last latencies that are kept: about a minute of those between two works, so that the load's changes
 /// over a day are followed.
-const LATENCIES: usize = 400;
+const MAX_LATENCIES: usize = 400;
 /// Minimum number of latencies for a p99.
-pub(super) const ENOUGH: usize = 50;
+pub(super) const MIN_LATENCIES_FOR_P99: usize = 50;
 /// Share of the known values that each cycle of work and pause forgets: a minute of them counts.
-const FORGETS: f64 = 1.0 / 32.0;
+const FORGOTTEN_PER_CYCLE: f64 = 1.0 / 32.0;
 
 /// Latencies of the foreground while the background pauses.
 #[derive(Clone, Debug, Default)]
@@ -20,7 +20,7 @@ pub(super) struct PausedLatencies {
 impl PausedLatencies {
     pub(super) fn take(&mut self, latencies_s: &[f64], timed: Option<(f64, f64)>) {
         self.latencies_s.extend(latencies_s);
-        while self.latencies_s.len() > LATENCIES {
+        while self.latencies_s.len() > MAX_LATENCIES {
             self.latencies_s.pop_front();
         }
         if let Some((requests, seconds)) = timed {
@@ -31,8 +31,8 @@ impl PausedLatencies {
 
     /// Lowers the weight of earlier timed requests at the end of a cycle of work and pause.
     pub(super) fn fade(&mut self) {
-        self.timed.0 *= 1.0 - FORGETS;
-        self.timed.1 *= 1.0 - FORGETS;
+        self.timed.0 *= 1.0 - FORGOTTEN_PER_CYCLE;
+        self.timed.1 *= 1.0 - FORGOTTEN_PER_CYCLE;
     }
 
     pub(super) fn len(&self) -> usize {
@@ -59,10 +59,10 @@ impl PausedLatencies {
 }
 
 /// Share of its throughput that the foreground may lose.
-pub(super) const LOSS: f64 = 0.001;
+pub(super) const MAX_LOSS: f64 = 0.001;
 /// Number of standard errors beyond which a loss is significant, and least number of cycles.
-const SURELY: f64 = 2.0;
-const LEAST_CYCLES: f64 = 3.0;
+const SIGNIFICANCE_SE: f64 = 2.0;
+const MIN_CYCLES: f64 = 3.0;
 
 /// Throughput of the foreground against the background's rate: how much one byte of the background costs it.
 ///
@@ -114,7 +114,7 @@ impl Throughput {
         let level = paused.0 / paused.1;
         let lost = level - worked.0 / worked.1;
         let rate = bytes / worked.1;
-        let keeps = 1.0 - FORGETS;
+        let keeps = 1.0 - FORGOTTEN_PER_CYCLE;
         self.xx = keeps * self.xx + rate * rate;
         self.xy = keeps * self.xy + rate * lost;
         self.yy = keeps * self.yy + lost * lost;
@@ -122,19 +122,19 @@ impl Throughput {
         self.level = keeps * self.level + level;
     }
 
-    /// The rate at which the foreground surely loses [`LOSS`] of its throughput; `None` where it surely loses
-    /// less.
+    /// The rate at which the foreground loses [`MAX_LOSS`] of its throughput, by the least slope that is not refuted;
+    /// `None` where no loss is significant.
     pub(super) fn bound(&self) -> Option<f64> {
-        if self.cycles < LEAST_CYCLES || self.xx <= 0.0 {
+        if self.cycles < MIN_CYCLES || self.xx <= 0.0 {
             return None;
         }
         let slope = self.xy / self.xx;
         let left = (self.yy - slope * self.xy).max(0.0) / (self.cycles - 1.0);
         // Of few cycles the standard error itself is uncertain (about Student's quantiles).
-        let errors = SURELY * (1.0 + SURELY / (self.cycles - 1.0));
-        let surely = slope - errors * (left / self.xx).sqrt();
+        let errors = SIGNIFICANCE_SE * (1.0 + SIGNIFICANCE_SE / (self.cycles - 1.0));
+        let significant_slope = slope - errors * (left / self.xx).sqrt();
         let level = self.level / self.cycles;
-        (surely > 0.0).then(|| LOSS * level / surely)
+        (significant_slope > 0.0).then(|| MAX_LOSS * level / significant_slope)
     }
 }
 

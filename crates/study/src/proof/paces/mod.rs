@@ -179,7 +179,7 @@ fn bounds(case: &Case) -> Bounds {
         _ => 2.0,
     };
     Bounds {
-        throughput: 0.955,
+        throughput: 0.968,
         p999,
         times,
     }
