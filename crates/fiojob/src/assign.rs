@@ -13,7 +13,7 @@ use crate::values::{self, block};
 use crate::zones;
 
 /// Maximum number of open zones, as in fio.
-const MOST_OPEN_ZONES: u64 = 4096;
+const MAX_OPEN_ZONES: u64 = 4096;
 
 /// Error for an option that is listed as done and is set nowhere; a test makes sure that there is none.
 pub(crate) const UNPLACED: &str = "disksmith has no place for this option";
@@ -189,8 +189,8 @@ pub(crate) fn set(
         "zonerange" => job.zones.range = number(u64::MAX >> 1)?,
         "zoneskip" => job.zones.skip = number(u64::MAX >> 1)?,
         "zonecapacity" => job.zones.capacity = number(u64::MAX >> 1)?,
-        "max_open_zones" => job.zones.open = number(MOST_OPEN_ZONES)?,
-        "job_max_open_zones" => job.zones.open_by_clone = number(MOST_OPEN_ZONES)?,
+        "max_open_zones" => job.zones.open = number(MAX_OPEN_ZONES)?,
+        "job_max_open_zones" => job.zones.open_by_clone = number(MAX_OPEN_ZONES)?,
         "thinktime" => job.think_us = values::micros(value)?,
         "thinktime_blocks" => job.think_every = at_least_one(number(u64::from(u32::MAX))?)?,
         "thinktime_blocks_type" => {

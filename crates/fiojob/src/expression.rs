@@ -1,7 +1,7 @@
 //! Arithmetic as in fio: `+ - * / % ^` and parentheses over whole numbers with suffixes.
 
 /// A value nested deeper than this is refused, so that no text exhausts the stack.
-const DEEPEST: usize = 64;
+const MAX_DEPTH: usize = 64;
 
 /// Value of a suffix; `None` for an unknown one.
 pub(crate) type Unit<'a> = &'a dyn Fn(&str) -> Option<u64>;
@@ -92,7 +92,7 @@ impl<'a> Parser<'a> {
         inner: fn(&mut Parser<'a>) -> Result<i128, String>,
     ) -> Result<i128, String> {
         self.depth += 1;
-        if self.depth > DEEPEST {
+        if self.depth > MAX_DEPTH {
             return Err(format!("'{}' is nested too deep", self.text));
         }
         let value = inner(self)?;

@@ -53,7 +53,7 @@ pub use job::{
     Distribution, IoEngine, IoPattern, Job, RateProcess, SizeSplit, SyncCall, ZoneBytes, ZoneMode,
     ZonePart, Zones,
 };
-pub use lines::{MOST_BYTES, MachineFacts};
+pub use lines::{MAX_BYTES, MachineFacts};
 pub use option_row::{OptionRow, OptionSupport};
 pub use options::OPTIONS;
 pub use pair::{Amount, PerDirection};

@@ -3,11 +3,11 @@
 use crate::error::{FioError, JobFileLine};
 
 /// Files may include files so deep; fio allows as much.
-const DEEPEST: usize = 16;
+const MAX_DEPTH: usize = 16;
 /// Maximum number of lines of a job file.
-const MOST_LINES: usize = 100_000;
+const MAX_LINES: usize = 100_000;
 /// Maximum size of a job file in bytes, with the files that it includes, each as often as it is included.
-pub const MOST_BYTES: usize = 1 << 20;
+pub const MAX_BYTES: usize = 1 << 20;
 
 /// Facts about the machine that a job file may use.
 pub struct MachineFacts<'a> {
@@ -72,14 +72,14 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn read(&mut self, file: &str, text: &str, depth: usize) -> Result<(), FioError> {
         self.bytes = self.bytes.saturating_add(text.len());
-        if self.bytes > MOST_BYTES {
+        if self.bytes > MAX_BYTES {
             let place = JobFileLine {
                 file: file.to_owned(),
                 line: 1,
             };
             return Err(place.error(format!(
                 "a job file has at most {} KiB with all that it includes, and here it is more",
-                MOST_BYTES >> 10
+                MAX_BYTES >> 10
             )));
         }
         for (index, line) in text.lines().enumerate() {
@@ -88,8 +88,8 @@ impl Reader<'_> {
                 line: index + 1,
             };
             self.lines += 1;
-            if self.lines > MOST_LINES {
-                return Err(place.error(format!("a job file has at most {MOST_LINES} lines")));
+            if self.lines > MAX_LINES {
+                return Err(place.error(format!("a job file has at most {MAX_LINES} lines")));
             }
             let line = without_comment(line);
             if !line.is_empty() {
@@ -133,10 +133,10 @@ impl Reader<'_> {
     }
 
     fn include(&mut self, place: &JobFileLine, name: &str, depth: usize) -> Result<(), FioError> {
-        if depth >= DEEPEST {
+        if depth >= MAX_DEPTH {
             return Err(place.error_in(
                 "include",
-                format!("files include each other more than {DEEPEST} deep"),
+                format!("files include each other more than {MAX_DEPTH} deep"),
             ));
         }
         let text = (self.surroundings.include)(&place.file, name)

@@ -12,11 +12,11 @@ use crate::values::block;
 /// A sentence where a part is no number, or a range ends before it begins.
 pub fn numbers(text: &str) -> Result<Vec<u32>, String> {
     /// Number of processors and nodes that no machine exceeds.
-    const MOST: u32 = 8192;
+    const MAX_NUMBERS: u32 = 8192;
     let mut all = Vec::new();
     let number = |text: &str| match text.trim().parse::<u32>() {
-        Ok(number) if number < MOST => Ok(number),
-        _ => Err(format!("'{text}' is no number below {MOST}")),
+        Ok(number) if number < MAX_NUMBERS => Ok(number),
+        _ => Err(format!("'{text}' is no number below {MAX_NUMBERS}")),
     };
     for part in text.split([',', ':']) {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -73,7 +73,7 @@ pub(super) fn memory(value: &str) -> Result<NumaPolicy, String> {
 /// Bytes of a pattern: numbers, `0x` and hexadecimal digits, and text in quotes, one after another.
 pub(super) fn pattern(value: &str) -> Result<Vec<u8>, String> {
     /// Maximum length of a pattern, as in fio.
-    const MOST: usize = 512;
+    const MAX_PATTERN_BYTES: usize = 512;
     let mut bytes = Vec::new();
     let mut rest = value.trim();
     while !rest.is_empty() {
@@ -92,8 +92,8 @@ pub(super) fn pattern(value: &str) -> Result<Vec<u8>, String> {
     }
     match bytes.len() {
         0 => Err("it is empty".to_owned()),
-        1..=MOST => Ok(bytes),
-        _ => Err(format!("it has more than {MOST} bytes")),
+        1..=MAX_PATTERN_BYTES => Ok(bytes),
+        _ => Err(format!("it has more than {MAX_PATTERN_BYTES} bytes")),
     }
 }
 

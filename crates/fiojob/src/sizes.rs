@@ -6,7 +6,7 @@ use crate::pair::PerDirection;
 use crate::values::block;
 
 /// Maximum number of steps in a range of sizes, each of its smallest size.
-const MOST_SIZES: u64 = 4096;
+const MAX_SIZES: u64 = 4096;
 
 /// Replaces the sizes by those that an option names, unless the present ones come from an option that takes
 /// precedence. Sizes that are not named stay.
@@ -143,9 +143,9 @@ pub(crate) fn range(text: &str, kb_base: u64) -> Result<Vec<SizeSplit>, String> 
     let (low, high) = (block(low, kb_base)?, block(high, kb_base)?);
     let (low, high) = (low.min(high), low.max(high));
     let steps = high / low;
-    if steps > MOST_SIZES {
+    if steps > MAX_SIZES {
         return Err(format!(
-            "it has {steps} sizes, and at most {MOST_SIZES} are drawn; give a larger smallest size"
+            "it has {steps} sizes, and at most {MAX_SIZES} are drawn; give a larger smallest size"
         ));
     }
     let one = 100.0 * low as f64 / high as f64;

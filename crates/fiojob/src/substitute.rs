@@ -4,7 +4,7 @@ use crate::lines::MachineFacts;
 use crate::{error, expression};
 
 /// Maximum length of a value, in bytes; a variable could make it longer.
-const LONGEST: usize = 64 << 10;
+const MAX_VALUE_BYTES: usize = 64 << 10;
 
 /// A value with `${NAME}` replaced by the environment variable, an unset one by nothing as in fio,
 /// and with `$pagesize`, `$mb_memory` and `$ncpus` replaced by their numbers. A value with one of
@@ -18,8 +18,8 @@ pub(crate) fn substitute(
     surroundings: &MachineFacts<'_>,
 ) -> Result<String, String> {
     let value = variables(value, surroundings);
-    if value.len() > LONGEST {
-        return Err(format!("the value is longer than {LONGEST} bytes"));
+    if value.len() > MAX_VALUE_BYTES {
+        return Err(format!("the value is longer than {MAX_VALUE_BYTES} bytes"));
     }
     let mut replaced = value.clone();
     for (keyword, number) in [

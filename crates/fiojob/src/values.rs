@@ -7,7 +7,7 @@ use crate::number::{time_us, whole};
 const ZIPF: f64 = 1.1;
 const PARETO: f64 = 0.2;
 /// Maximum size of a block: larger ones are split many times by every kernel, and take much memory.
-const LARGEST_BLOCK: u64 = 64 << 20;
+const MAX_BLOCK_BYTES: u64 = 64 << 20;
 
 /// Value of `rw=`: the pattern, the bytes added after each request of a sequential one, and the number of requests of
 /// a random one for each place that is drawn.
@@ -207,8 +207,8 @@ fn completed(parts: &[Option<f64>], what: &str) -> Result<Vec<f64>, String> {
 pub(crate) fn block(text: &str, kb_base: u64) -> Result<u64, String> {
     match whole(text, kb_base)? {
         0 => Err("the block size cannot be 0".to_owned()),
-        bytes if bytes > LARGEST_BLOCK => Err(format!(
-            "{bytes} bytes are too large a block; the largest is {LARGEST_BLOCK}"
+        bytes if bytes > MAX_BLOCK_BYTES => Err(format!(
+            "{bytes} bytes are too large a block; the largest is {MAX_BLOCK_BYTES}"
         )),
         bytes => Ok(bytes),
     }

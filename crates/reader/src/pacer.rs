@@ -45,7 +45,7 @@ pub struct Pacer {
     controller: Controller,
     detector: ForegroundDetector,
     /// Bytes a second while there is no foreground.
-    gives: Option<f64>,
+    device_rate: Option<f64>,
     /// Seconds over which that was counted.
     alone_s: f64,
     own_latency: OwnLatency,
@@ -63,7 +63,7 @@ impl Pacer {
         Pacer {
             controller,
             detector: ForegroundDetector::default(),
-            gives: None,
+            device_rate: None,
             alone_s: 0.0,
             own_latency: OwnLatency::default(),
             probe_s: 0.0,
@@ -94,17 +94,17 @@ impl Pacer {
             let weight = (interval.seconds / self.alone_s)
                 .max(interval.seconds / RECENT_S)
                 .min(1.0);
-            let gives = self.gives.get_or_insert(rate);
-            *gives += weight * (rate - *gives);
-            self.controller.gives(*gives);
-            let takes_s = interval.request.0 as f64 / *gives;
+            let device_rate = self.device_rate.get_or_insert(rate);
+            *device_rate += weight * (rate - *device_rate);
+            self.controller.set_device_rate(*device_rate);
+            let takes_s = interval.request.0 as f64 / *device_rate;
             self.controller.request_takes(takes_s.min(MAX_REQUEST_S));
         }
         self.probe_age_s += interval.seconds;
         if let Some(latency_s) = interval.latencies_s.last() {
             (self.probe_s, self.probe_age_s) = (*latency_s, 0.0);
         }
-        if self.gives.is_none() {
+        if self.device_rate.is_none() {
             self.estimate(interval);
         }
         let mut foreground =
@@ -135,7 +135,7 @@ impl Pacer {
             (self.controller.phase(), self.controller.mean_s())
         {
             self.controller
-                .gives_at_least(f64::from(PROBE_BYTES) / mean_s);
+                .set_min_device_rate(f64::from(PROBE_BYTES) / mean_s);
             self.controller.request_takes(mean_s.min(MAX_REQUEST_S));
         }
         let least_s = self
@@ -144,7 +144,7 @@ impl Pacer {
         if let Some(least_s) = least_s {
             self.controller.request_takes(least_s.min(MAX_REQUEST_S));
             self.controller
-                .gives_about(interval.request.0 as f64 / least_s);
+                .set_estimated_device_rate(interval.request.0 as f64 / least_s);
         }
     }
 
@@ -244,6 +244,10 @@ mod tests {
             });
             alone += u32::from(is_alone);
         }
-        assert!(pacer.gives.unwrap() > 0.85 * 1e8, "{:?}", pacer.gives);
+        assert!(
+            pacer.device_rate.unwrap() > 0.85 * 1e8,
+            "{:?}",
+            pacer.device_rate
+        );
     }
 }

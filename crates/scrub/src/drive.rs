@@ -202,7 +202,7 @@ pub(crate) struct DriveResult {
 pub(crate) fn drive(control: &mut impl ArrayControl, task: &Task) -> DriveResult {
     let now = control.now();
     let mut pace = Controller::new(task.targets.unwrap_or_default());
-    pace.goes_in_steps(true);
+    pace.set_stepped(true);
     let mut drive = Drive {
         pace,
         sampled: now,
@@ -354,10 +354,10 @@ impl<W: ArrayControl> Drive<'_, W> {
             self.at.live = live.max(before);
         }
         // A part for which md is sent tells nothing: it is begun for it.
-        if let Some(gives) = self.window.follow(self.at.live, now)
+        if let Some(device_rate) = self.window.follow(self.at.live, now)
             && self.direct.is_none()
         {
-            self.pace.gives(gives);
+            self.pace.set_device_rate(device_rate);
         }
         let moved = self.at.live.0.saturating_sub(before.0);
         let bytes = Sectors(moved).bytes().0 as f64;

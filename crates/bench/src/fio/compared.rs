@@ -9,7 +9,7 @@ use crate::contents;
 use crate::phase_plan::PhasePlan;
 
 /// Minimum size of the part that is written: a disk's cache may take all that is written in a turn on less.
-const SMALLEST: Bytes = Bytes::mib(64);
+const MIN_SPAN: Bytes = Bytes::mib(64);
 
 /// Walls that follow those of the jobs, and a note on them, as a sentence.
 pub(super) struct ComparedWalls {
@@ -30,7 +30,7 @@ pub(super) fn behind(walls: &[Vec<Stream>]) -> Option<ComparedWalls> {
     let lead = streams().find(|stream| {
         let shaped = details(&stream.workload).is_some_and(|details| details.contents.is_some());
         let writes_data = stream.workload.writes() && !stream.workload.trims();
-        shaped && writes_data && stream.direct && stream.span >= SMALLEST
+        shaped && writes_data && stream.direct && stream.span >= MIN_SPAN
     })?;
     let contents = details(&lead.workload)?.contents.as_ref()?;
     let number = streams().map(|stream| stream.number).max().unwrap_or(0) + 1;

@@ -166,7 +166,7 @@ fn include(from: &str, name: &str) -> Result<String, String> {
 /// no end.
 fn text_of(path: &Path) -> io::Result<String> {
     let mut text = String::new();
-    let most = fiojob::MOST_BYTES as u64;
+    let most = fiojob::MAX_BYTES as u64;
     let read = Utf8::new(File::open(path)?)
         .take(most + 1)
         .read_to_string(&mut text)?;

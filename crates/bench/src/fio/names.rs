@@ -152,10 +152,10 @@ fn in_directory(
             .map(|name| own_name(job, "filename", name, path))
             .collect::<Result<_, _>>()?,
     };
-    if names.len() > MOST_FILES {
+    if names.len() > MAX_FILES {
         return Err(job.error(
             "filename",
-            format!("at most {MOST_FILES} files are used by a job"),
+            format!("at most {MAX_FILES} files are used by a job"),
         ));
     }
     let numbers = names.into_iter().map(|name| {
@@ -166,7 +166,7 @@ fn in_directory(
 }
 
 /// Maximum number of files that are opened for one job.
-const MOST_FILES: usize = 1024;
+const MAX_FILES: usize = 1024;
 
 /// A name that `option` of a job gives to a file of its own, relative to the target.
 ///

@@ -269,12 +269,12 @@ fn offset(job: &Job, clone: usize, size: Option<Bytes>) -> Result<u64, FioError>
     let farther = job.offset_increment.checked_mul(clone as u64);
     farther
         .and_then(|farther| first.checked_add(farther))
-        .filter(|offset| *offset < LARGEST)
+        .filter(|offset| *offset < MAX_FILE_BYTES)
         .ok_or_else(|| job.error("offset", "it is too far out"))
 }
 
 /// Largest size of a file (a PiB).
-const LARGEST: u64 = 1 << 50;
+const MAX_FILE_BYTES: u64 = 1 << 50;
 
 /// Bytes that the job uses of all its files together.
 fn total(job: &Job, offset: u64, size: Option<Bytes>, files: u64) -> Result<u64, FioError> {
@@ -292,7 +292,7 @@ fn total(job: &Job, offset: u64, size: Option<Bytes>, files: u64) -> Result<u64,
             ));
         }
         return match wanted {
-            Some(Amount::Bytes(bytes)) if bytes < LARGEST => Ok(bytes),
+            Some(Amount::Bytes(bytes)) if bytes < MAX_FILE_BYTES => Ok(bytes),
             Some(_) => Err(job.error(
                 "size",
                 "in a directory it is a number of bytes, since there is no file yet",

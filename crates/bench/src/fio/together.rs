@@ -183,7 +183,7 @@ impl<'a> Wall<'a> {
         let (streams, before, files) = (self.streams, self.before, &self.handles.of);
         let ends = &self.ends;
         let mut results: Vec<Result<Phase, EngineError>> =
-            heeding(runner.interrupt, runner.stop, |scope| {
+            stopped_by_signal(runner.interrupt, runner.stop, |scope| {
                 let others: Vec<_> = (1..streams.len())
                     .map(|index| {
                         let work = move || {
@@ -236,7 +236,7 @@ fn ended(
 }
 
 /// Runs `work`, and stops all streams when a signal comes meanwhile.
-fn heeding<'env, T>(
+fn stopped_by_signal<'env, T>(
     interrupt: &'env AtomicBool,
     stop: &'env AtomicBool,
     work: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> T,
@@ -324,16 +324,18 @@ mod tests {
     /// Long, since the host may be busy.
     const TIMEOUT: Duration = Duration::from_secs(60);
 
-    fn heed<T>(signal: bool, work: impl FnOnce(&AtomicBool) -> T) -> T {
+    fn run_until_stopped<T>(signal: bool, work: impl FnOnce(&AtomicBool) -> T) -> T {
         let (interrupt, stop) = (AtomicBool::new(signal), AtomicBool::new(false));
-        heeding(&interrupt, &stop, |_| work(&stop))
+        stopped_by_signal(&interrupt, &stop, |_| work(&stop))
     }
 
     #[test]
     fn a_stream_that_panics_keeps_nobody_waiting() {
         let (sender, receiver) = mpsc::channel();
         thread::spawn(move || {
-            let done = catch_unwind(AssertUnwindSafe(|| heed(false, |_| panic!("a stream"))));
+            let done = catch_unwind(AssertUnwindSafe(|| {
+                run_until_stopped(false, |_| panic!("a stream"))
+            }));
             let _ = sender.send(done.is_err());
         });
         assert_eq!(receiver.recv_timeout(TIMEOUT), Ok(true));
@@ -341,7 +343,7 @@ mod tests {
 
     #[test]
     fn a_signal_stops_the_streams() {
-        let stopped = heed(true, |stop| {
+        let stopped = run_until_stopped(true, |stop| {
             let began = Instant::now();
             while !stop.load(Relaxed) && began.elapsed() < TIMEOUT {
                 thread::sleep(POLL);

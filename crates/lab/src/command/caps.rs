@@ -5,7 +5,7 @@ use crate::server::Server;
 use crate::spec::{Profile, VolumeSpec};
 use record::Bytes;
 
-use super::rehearsal::{options, specs};
+use super::prepared::{options, specs};
 use crate::args::VolumesArgs;
 use ui::format::number;
 

@@ -107,7 +107,7 @@ fn keep_runs(copied: &Path, context: &Context) -> Result<(), Failure> {
             .midway()?;
         kept += 1;
     }
-    // A sweep that was rehearsed can be shown on the host too.
+    // A sweep that was tried on virtual volumes can be shown on the host too.
     ours.adopt_finished_work(&theirs).midway()?;
     let path = ours.path().display();
     context.notice(&format!("{kept} runs of the machine are now in {path}."));

@@ -4,7 +4,7 @@ mod boots;
 mod caps;
 mod failure;
 mod ledger;
-mod rehearsal;
+mod prepared;
 mod tour;
 
 use std::io;
@@ -18,7 +18,7 @@ use serde::Serialize;
 use boots::{BootSettings, POLL};
 use failure::all;
 use ledger::{check_new, keep_ledger};
-use rehearsal::{Rehearsal, describe, options, specs};
+use prepared::{PreparedLab, describe, options, specs};
 
 use crate::args::LabArgs;
 use crate::args::LabRunArgs;
@@ -44,18 +44,18 @@ fn run(args: &LabRunArgs, context: &mut Context, interrupt: &AtomicBool) -> Outc
         check_new(path)?;
     }
     let truth = check_truth(&args.volumes)?;
-    let mut rehearsal =
-        Rehearsal::prepare(args, &mut |text| context.notice(text), interrupt).refused()?;
+    let mut prepared =
+        PreparedLab::prepare(args, &mut |text| context.notice(text), interrupt).refused()?;
     let cuts = boots::cut_times(&args.cut_after, args.volumes.seed);
-    if !cuts.is_empty() && rehearsal.options.state.is_none() {
+    if !cuts.is_empty() && prepared.options.state.is_none() {
         // The ledger must outlive the cuts. Without a place for it, it does so in the server's folder.
-        rehearsal.options.state = Some(rehearsal.server.folder().join("state"));
+        prepared.options.state = Some(prepared.server.folder().join("state"));
     }
-    let Rehearsal {
+    let PreparedLab {
         server,
         options,
         copied,
-    } = rehearsal;
+    } = prepared;
     let machine = Machine::start(&options, io::stdout(), io::stderr()).refused()?;
     context.notice(&describe(args.accel, &server, machine.accelerator()));
     report_caps(&server, &args.volumes, context);

@@ -1,4 +1,4 @@
-//! The tour: a narrated rehearsal on virtual volumes, or, where there is no machine to be had, a recording of one.
+//! The tour: a narrated run on virtual volumes, or, where there is no machine to be had, a recording of one.
 
 mod cast;
 
@@ -11,7 +11,7 @@ use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome, sentence};
 use ui::table::wrap;
 
 use super::boots::BootSettings;
-use super::rehearsal::{Rehearsal, describe};
+use super::prepared::{PreparedLab, describe};
 use crate::args::{LabRunArgs, LabTourArgs, VolumesArgs};
 use crate::machine::{Error, Machine};
 use crate::server::Volume;
@@ -48,8 +48,8 @@ pub(super) fn tour(args: &LabTourArgs, context: &mut Context, interrupt: &Atomic
         return play(args, context, interrupt);
     }
     let run = arguments(args, context)?;
-    let rehearsal = match Rehearsal::prepare(&run, &mut |text| context.notice(text), interrupt) {
-        Ok(rehearsal) => rehearsal,
+    let prepared = match PreparedLab::prepare(&run, &mut |text| context.notice(text), interrupt) {
+        Ok(prepared) => prepared,
         Err(error) if lacks_machine(&error) => {
             context.notice(&format!(
                 "disksmith: {}\nUntil then, this is a recording of the tour:",
@@ -59,20 +59,20 @@ pub(super) fn tour(args: &LabTourArgs, context: &mut Context, interrupt: &Atomic
         }
         Err(error) => return Err(Failure::Refused(error)),
     };
-    let machine = Machine::start(&rehearsal.options, io::stdout(), io::stderr()).refused()?;
+    let machine = Machine::start(&prepared.options, io::stdout(), io::stderr()).refused()?;
     context.notice(&describe(
         run.accel,
-        &rehearsal.server,
+        &prepared.server,
         machine.accelerator(),
     ));
     let boots = BootSettings {
-        options: rehearsal.options,
-        server: &rehearsal.server,
+        options: prepared.options,
+        server: &prepared.server,
         cuts: &[],
         interrupt,
     };
     let status = boots.until_the_end(machine, context)?;
-    let truth = truth(rehearsal.server.volumes());
+    let truth = truth(prepared.server.volumes());
     let columns = context.columns.min(COLUMNS);
     context.print(&format!("\n{}\n", wrap(&truth, columns, "")))?;
     Ok(CommandEnd::Status(status))

@@ -92,7 +92,7 @@ pub(crate) mod tests {
     /// A foreground of 300 requests a second for so many seconds, beside which requests take twice as long.
     pub(crate) fn example(seconds: usize, targets: Targets) -> Outcome {
         let mut controller = Controller::new(targets);
-        controller.gives(1e8);
+        controller.set_device_rate(1e8);
         for poll in 0..10 * seconds {
             let (latency_s, background) = match controller.allowed() {
                 Allowed::Nothing => (0.002, 0.0),

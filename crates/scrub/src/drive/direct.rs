@@ -49,7 +49,7 @@ pub(super) struct DirectComparison {
     /// The step that is under way.
     pub(super) reads: Option<Range<Sectors>>,
     /// Rate of the members while they read, in bytes a second.
-    gives: Option<f64>,
+    device_rate: Option<f64>,
     /// Number of the last steps in a row of which much was suspected.
     pub(super) suspected: u32,
     /// Suspected ranges, in units, since the progress was known last.
@@ -70,7 +70,7 @@ impl DirectComparison {
             apart: Nanos(0),
             credit: 0.0,
             reads: None,
-            gives: None,
+            device_rate: None,
             suspected: 0,
             suspects: VecDeque::new(),
         }
@@ -130,9 +130,9 @@ impl DirectComparison {
             return None;
         }
         let now = bytes / compared.read.as_secs_f64().max(1e-6);
-        let gives = self.gives.get_or_insert(now);
-        *gives += LAST_STEP_WEIGHT * (now - *gives);
-        Some(*gives)
+        let device_rate = self.device_rate.get_or_insert(now);
+        *device_rate += LAST_STEP_WEIGHT * (now - *device_rate);
+        Some(*device_rate)
     }
 
     /// Adds what is suspected, in whole units.
@@ -157,9 +157,9 @@ impl DirectComparison {
 
     pub(super) fn rest(&self) -> Nanos {
         if self.reads.is_some() || self.credit >= 0.0 {
-            let takes = self
-                .gives
-                .map_or(0.0, |gives| self.step().bytes().0 as f64 / gives);
+            let takes = self.device_rate.map_or(0.0, |device_rate| {
+                self.step().bytes().0 as f64 / device_rate
+            });
             Nanos(((takes / POLLS_PER_STEP).clamp(MIN_POLL_S, POLL_S) * 1e9) as u64)
         } else {
             MAX_POLL

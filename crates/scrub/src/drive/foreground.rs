@@ -9,7 +9,7 @@ mod barrier;
 
 const SECOND: u64 = 1_000_000_000;
 /// 100 MB a second.
-const FASTEST: f64 = 200_000.0;
+const DEVICE_SECTORS_PER_S: f64 = 200_000.0;
 
 fn task(targets: Option<Targets>) -> Task {
     Task {
@@ -61,7 +61,7 @@ fn quantile(model: &Model, from: u64, to: u64, share: f64) -> f64 {
 /// Sectors a second that keep the p99.9 within 1.5 times what it is `alone`: the check goes in turns at its
 /// gentle speed or not at all, and that is how long it may go.
 fn spare(load: Load, alone: f64) -> f64 {
-    let mut model = Model::new(1, FASTEST);
+    let mut model = Model::new(1, DEVICE_SECTORS_PER_S);
     model.load = load;
     let slower = 1.0 + load.gentle * load.cost / load.alone;
     let beyond = |model: &mut Model, slower: f64| {
@@ -70,7 +70,7 @@ fn spare(load: Load, alone: f64) -> f64 {
     };
     let (still, going) = (beyond(&mut model, 1.0), beyond(&mut model, slower));
     let turn = ((0.001 - still) / (going - still)).clamp(0.0, 1.0);
-    turn * load.gentle * FASTEST
+    turn * load.gentle * DEVICE_SECTORS_PER_S
 }
 
 /// Sectors a second.
@@ -85,13 +85,13 @@ fn the_foreground_keeps_what_it_was_promised_and_the_check_gets_the_rest() {
     for noise in [Noise::Exponential, Noise::Tail] {
         for share in [0.3, 0.6, 0.9] {
             let load = at(share, noise);
-            let mut nothing = Model::new(u64::MAX / 4096, FASTEST);
+            let mut nothing = Model::new(u64::MAX / 4096, DEVICE_SECTORS_PER_S);
             nothing.load = load;
             nothing.rest(Nanos(200 * SECOND));
             let alone = quantile(&nothing, 0, 200, 0.999);
             let (mut slower, mut got) = (0.0, 0.0);
             for run_of in 0..RUNS {
-                let mut model = Model::new(u64::MAX / 4096, FASTEST);
+                let mut model = Model::new(u64::MAX / 4096, DEVICE_SECTORS_PER_S);
                 model.load = load;
                 model.random = 77 + run_of;
                 run(&mut model, None, 400);
@@ -122,7 +122,7 @@ fn the_foreground_keeps_what_it_was_promised_and_the_check_gets_the_rest() {
 #[test]
 fn a_deadline_far_away_leaves_the_steering_to_the_latency() {
     let of = 30_000_000;
-    let mut model = Model::new(of, FASTEST);
+    let mut model = Model::new(of, DEVICE_SECTORS_PER_S);
     model.load = at(0.3, Noise::Exponential);
     let deadline = 3000 * SECOND;
     let end = Event::Stop(StopCause::Signal);
@@ -146,14 +146,14 @@ fn a_deadline_far_away_leaves_the_steering_to_the_latency() {
 #[test]
 fn noise_alone_does_not_keep_it_low() {
     for noise in [Noise::Exponential, Noise::Tail] {
-        let mut model = Model::new(u64::MAX / 4096, FASTEST);
+        let mut model = Model::new(u64::MAX / 4096, DEVICE_SECTORS_PER_S);
         model.load = Load {
             cost: 0.0,
             gentle: 0.4,
             ..at(0.3, noise)
         };
         run(&mut model, None, 300);
-        let got = rate(&model, 60, 300) / (0.4 * FASTEST);
+        let got = rate(&model, 60, 300) / (0.4 * DEVICE_SECTORS_PER_S);
         println!("{noise:?}: {got:.2}");
         assert!(got > 0.75, "{noise:?}: {got:.2}");
     }
@@ -162,7 +162,7 @@ fn noise_alone_does_not_keep_it_low() {
 #[test]
 fn a_foreground_that_is_slow_by_itself_does_not_stop_the_check() {
     for noise in [Noise::None, Noise::Exponential] {
-        let mut model = Model::new(u64::MAX / 4096, FASTEST);
+        let mut model = Model::new(u64::MAX / 4096, DEVICE_SECTORS_PER_S);
         model.load = Load {
             alone: 0.050,
             cost: 0.0,
@@ -170,16 +170,19 @@ fn a_foreground_that_is_slow_by_itself_does_not_stop_the_check() {
         };
         let ended = run(&mut model, p99(0.005), 180);
         let got = rate(&model, 10, 180) * 512.0;
-        assert!(got > study::pace::LEAST / 2.0, "{noise:?}: {got}");
+        assert!(got > study::pace::MAX_MIN_RATE / 2.0, "{noise:?}: {got}");
         let kept = ended.at.targets.unwrap().p99_s.unwrap();
         assert!(kept > 0.050, "it is held to what it has: {kept}");
-        assert!(rate(&model, 120, 180) > 0.2 * FASTEST, "and goes on");
+        assert!(
+            rate(&model, 120, 180) > 0.2 * DEVICE_SECTORS_PER_S,
+            "and goes on"
+        );
     }
 }
 
 #[test]
 fn whoever_comes_gets_the_disks_within_a_second_however_far_the_sync_window_reaches() {
-    let mut model = Model::new(u64::MAX / 4096, FASTEST);
+    let mut model = Model::new(u64::MAX / 4096, DEVICE_SECTORS_PER_S);
     let load = Load {
         gentle: 0.3,
         ..at(0.3, Noise::Exponential)
@@ -188,11 +191,11 @@ fn whoever_comes_gets_the_disks_within_a_second_however_far_the_sync_window_reac
         .events
         .push((60 * SECOND + 300_000_000, Event::Load(load)));
     run(&mut model, None, 75);
-    assert!(rate(&model, 20, 60) > 0.95 * FASTEST, "alone");
+    assert!(rate(&model, 20, 60) > 0.95 * DEVICE_SECTORS_PER_S, "alone");
     let after = rate(&model, 61, 68);
-    assert!(after < 0.01 * FASTEST, "{after}");
+    assert!(after < 0.01 * DEVICE_SECTORS_PER_S, "{after}");
     // A load that grows while the check goes on raises the latency too.
-    let mut model = Model::new(u64::MAX / 4096, FASTEST);
+    let mut model = Model::new(u64::MAX / 4096, DEVICE_SECTORS_PER_S);
     model.load = load;
     let heavy = Load { cost: 2.0, ..load };
     model.events.push((90 * SECOND, Event::Load(heavy)));
@@ -203,7 +206,7 @@ fn whoever_comes_gets_the_disks_within_a_second_however_far_the_sync_window_reac
 
 #[test]
 fn bursts_do_not_meet_a_check_at_full_speed_each_time() {
-    let mut model = Model::new(u64::MAX / 4096, FASTEST);
+    let mut model = Model::new(u64::MAX / 4096, DEVICE_SECTORS_PER_S);
     let busy = at(0.3, Noise::None);
     for burst in 0..40 {
         let at = (20 + 8 * burst) * SECOND;
@@ -216,7 +219,7 @@ fn bursts_do_not_meet_a_check_at_full_speed_each_time() {
     let alone = |from: u64, to: u64| {
         let met = (from..to).filter(|burst| {
             let before = (20 + 8 * burst) as usize - 1;
-            model.history[before].0 > 0.8 * FASTEST
+            model.history[before].0 > 0.8 * DEVICE_SECTORS_PER_S
         });
         met.count()
     };
@@ -225,7 +228,7 @@ fn bursts_do_not_meet_a_check_at_full_speed_each_time() {
 
 #[test]
 fn a_journal_is_no_foreground() {
-    let mut model = Model::new(u64::MAX / 4096, FASTEST);
+    let mut model = Model::new(u64::MAX / 4096, DEVICE_SECTORS_PER_S);
     let busy = Load {
         rate: 200.0,
         ..at(0.3, Noise::None)
@@ -239,7 +242,7 @@ fn a_journal_is_no_foreground() {
     }
     run(&mut model, None, 100);
     let got = rate(&model, 10, 100);
-    assert!(got > 0.93 * FASTEST, "{got}");
+    assert!(got > 0.93 * DEVICE_SECTORS_PER_S, "{got}");
 }
 
 /// A request waits for 0.3 seconds behind a check at full speed.
@@ -256,14 +259,14 @@ fn slow_volumes() -> Load {
 
 #[test]
 fn one_who_waits_for_each_answer_is_met_though_the_check_makes_him_few_requests() {
-    let mut model = Model::new(u64::MAX / 4096, FASTEST);
+    let mut model = Model::new(u64::MAX / 4096, DEVICE_SECTORS_PER_S);
     model.load = slow_volumes();
     let comes = 30 * SECOND + 300_000_000;
     model.events.push((comes, Event::Client));
     run(&mut model, None, 40);
-    assert!(rate(&model, 10, 30) > 0.95 * FASTEST, "alone");
+    assert!(rate(&model, 10, 30) > 0.95 * DEVICE_SECTORS_PER_S, "alone");
     let after = rate(&model, 32, 37);
-    assert!(after < 0.01 * FASTEST, "{after}");
+    assert!(after < 0.01 * DEVICE_SECTORS_PER_S, "{after}");
     let slow = model.latencies.iter().skip(1);
     let slow = slow.filter(|(then, latency)| *then > comes + SECOND && *latency > 0.1);
     assert_eq!(slow.count(), 0, "within a second");
@@ -271,7 +274,7 @@ fn one_who_waits_for_each_answer_is_met_though_the_check_makes_him_few_requests(
 
 #[test]
 fn a_journal_on_slow_volumes_is_no_foreground_either() {
-    let mut model = Model::new(u64::MAX / 4096, FASTEST);
+    let mut model = Model::new(u64::MAX / 4096, DEVICE_SECTORS_PER_S);
     let commits = Load {
         rate: 20.0,
         ..slow_volumes()
@@ -285,20 +288,20 @@ fn a_journal_on_slow_volumes_is_no_foreground_either() {
     }
     run(&mut model, None, 200);
     let got = rate(&model, 10, 200);
-    println!("{:.3} of full speed", got / FASTEST);
-    assert!(got > 0.93 * FASTEST, "{got}");
+    println!("{:.3} of full speed", got / DEVICE_SECTORS_PER_S);
+    assert!(got > 0.93 * DEVICE_SECTORS_PER_S, "{got}");
 }
 
 #[test]
 fn the_least_rate_costs_few_superblocks() {
-    let mut model = Model::new(u64::MAX / 4096, FASTEST);
+    let mut model = Model::new(u64::MAX / 4096, DEVICE_SECTORS_PER_S);
     // Whatever is checked delays all.
     model.load = Load {
         cost: 50.0,
         ..at(0.3, Noise::None)
     };
     run(&mut model, None, 180);
-    let mib = model.position * 512.0 / study::pace::LEAST;
+    let mib = model.position * 512.0 / study::pace::MAX_MIN_RATE;
     assert!((10.0..400.0).contains(&mib), "near the least: {mib}");
     let each = f64::from(model.superblocks) / mib;
     println!("{each:.1} superblocks for each MiB");

@@ -83,7 +83,7 @@ impl<W: ArrayControl> Drive<'_, W> {
             }
         }
         (self.window_set, self.lost) = (false, None);
-        self.pace.goes_in_steps(false);
+        self.pace.set_stepped(false);
         if self.direct.is_none() {
             let (unit, wide) = (self.window.unit(), self.task.wide);
             // Where it began is known, though it may be no place where md could stop.
@@ -164,9 +164,9 @@ impl<W: ArrayControl> Drive<'_, W> {
         let before = direct.at;
         if let Some(step) = &direct.reads
             && let Some(compared) = self.control.compared(step)
-            && let Some(gives) = direct.complete_step(&compared)
+            && let Some(device_rate) = direct.complete_step(&compared)
         {
-            self.pace.gives(gives);
+            self.pace.set_device_rate(device_rate);
         }
         if direct.suspected >= MAX_SUSPECT_STEPS {
             self.lost = Some(now);
@@ -235,7 +235,7 @@ impl<W: ArrayControl> Drive<'_, W> {
 
     /// Lets md check from there on; up to `to`, if that is given, after which direct comparison continues.
     fn send(&mut self, from: Sectors, to: Option<Sectors>) -> linux::Result<Option<ScrubEnd>> {
-        self.pace.goes_in_steps(true);
+        self.pace.set_stepped(true);
         let now = self.control.now();
         self.window = SyncWindow::new(from, self.task.chunk, self.task.wide, now)
             .with_barrier_if(self.task.holds_all)

@@ -5,7 +5,7 @@ use super::*;
 
 const SECOND: u64 = 1_000_000_000;
 /// 100 MB a second.
-const FASTEST: f64 = 200_000.0;
+const DEVICE_SECTORS_PER_S: f64 = 200_000.0;
 
 fn task() -> Task {
     model::task(1)
@@ -31,8 +31,8 @@ fn busy(alone: f64, cost: f64) -> Load {
 
 #[test]
 fn on_an_idle_array_it_is_as_fast_as_md() {
-    let of = 60 * FASTEST as u64;
-    let mut model = Model::new(of, FASTEST);
+    let of = 60 * DEVICE_SECTORS_PER_S as u64;
+    let mut model = Model::new(of, DEVICE_SECTORS_PER_S);
     let ended = drive(&mut model, &task());
     assert!(matches!(ended.ending, ScrubEnd::Done), "{ended:?}");
     assert_eq!(ended.at.done, Sectors(of));
@@ -46,7 +46,7 @@ fn on_an_idle_array_it_is_as_fast_as_md() {
 #[test]
 fn beside_a_foreground_it_takes_what_leaves_the_target_kept() {
     // At full speed the latency is 21 ms; a quarter of it keeps 6 ms.
-    let mut model = Model::new(u64::MAX / 4096, FASTEST);
+    let mut model = Model::new(u64::MAX / 4096, DEVICE_SECTORS_PER_S);
     model.load = busy(0.001, 0.020);
     model
         .events
@@ -69,12 +69,12 @@ fn beside_a_foreground_it_takes_what_leaves_the_target_kept() {
     let mean = |of: fn(&(f64, f64)) -> f64| late.iter().map(of).sum::<f64>() / late.len() as f64;
     let (rate, latency) = (mean(|one| one.0), mean(|one| one.1));
     assert!(latency < 0.0065, "{latency}");
-    assert!(rate > 0.15 * FASTEST, "{rate}");
+    assert!(rate > 0.15 * DEVICE_SECTORS_PER_S, "{rate}");
 }
 
 #[test]
 fn the_disks_are_free_a_second_after_the_foreground_suffers() {
-    let mut model = Model::new(u64::MAX / 4096, FASTEST);
+    let mut model = Model::new(u64::MAX / 4096, DEVICE_SECTORS_PER_S);
     model.load = busy(0.001, 0.002);
     model
         .events
@@ -90,14 +90,14 @@ fn the_disks_are_free_a_second_after_the_foreground_suffers() {
         },
     );
     let (before, after) = (model.history[58].0, model.history[61].0);
-    assert!(before > 0.5 * FASTEST, "{before}");
-    assert!(after <= 0.1 * FASTEST, "{after} of {before}");
-    assert!(model.history[62].0 < 0.1 * FASTEST);
+    assert!(before > 0.5 * DEVICE_SECTORS_PER_S, "{before}");
+    assert!(after <= 0.1 * DEVICE_SECTORS_PER_S, "{after} of {before}");
+    assert!(model.history[62].0 < 0.1 * DEVICE_SECTORS_PER_S);
 }
 
 #[test]
 fn somebody_who_comes_to_an_idle_array_is_not_run_over() {
-    let mut model = Model::new(u64::MAX / 4096, FASTEST);
+    let mut model = Model::new(u64::MAX / 4096, DEVICE_SECTORS_PER_S);
     model
         .events
         .push((20 * SECOND, Event::Load(busy(0.001, 0.050))));
@@ -105,9 +105,9 @@ fn somebody_who_comes_to_an_idle_array_is_not_run_over() {
         .events
         .push((30 * SECOND, Event::Stop(StopCause::Signal)));
     drive(&mut model, &task());
-    assert!(model.history[18].0 > 0.95 * FASTEST);
+    assert!(model.history[18].0 > 0.95 * DEVICE_SECTORS_PER_S);
     let after = model.history[21].0;
-    assert!(after < 0.05 * FASTEST, "{after}");
+    assert!(after < 0.05 * DEVICE_SECTORS_PER_S, "{after}");
     let measuring = model
         .reported
         .iter()
@@ -117,9 +117,9 @@ fn somebody_who_comes_to_an_idle_array_is_not_run_over() {
 
 #[test]
 fn all_is_found_once_over_any_number_of_interruptions() {
-    let of = 30 * FASTEST as u64 + 77;
+    let of = 30 * DEVICE_SECTORS_PER_S as u64 + 77;
     model::assert_found_once(of, task, |start| {
-        let mut model = Model::new(of, FASTEST);
+        let mut model = Model::new(of, DEVICE_SECTORS_PER_S);
         if start % 3 == 1 {
             model.load = busy(0.001, 0.001);
         }
@@ -129,7 +129,7 @@ fn all_is_found_once_over_any_number_of_interruptions() {
 
 /// Runs with an event after eleven seconds, and gives the result.
 fn with(event: Event) -> (DriveResult, Model) {
-    let mut model = Model::new(600 * FASTEST as u64, FASTEST);
+    let mut model = Model::new(600 * DEVICE_SECTORS_PER_S as u64, DEVICE_SECTORS_PER_S);
     model.events.push((11 * SECOND, event));
     let ended = drive(&mut model, &task());
     assert!(model.now < 14 * SECOND, "{:?}", ended.ending);
@@ -177,7 +177,7 @@ fn what_others_do_ends_it_at_once() {
 fn a_limit_that_somebody_sets_while_the_throttle_turns_is_not_overwritten() {
     let mut lost = Vec::new();
     for moment in 0..40 {
-        let mut model = Model::new(600 * FASTEST as u64, FASTEST);
+        let mut model = Model::new(600 * DEVICE_SECTORS_PER_S as u64, DEVICE_SECTORS_PER_S);
         // What was let loose alone lies far ahead, so that the throttle paces it.
         let when = 11 * SECOND;
         model.events.push((when, Event::Load(busy(0.001, 0.020))));
@@ -210,7 +210,7 @@ fn a_recovery_of_an_array_on_the_same_disks_ends_it_at_once() {
 
 #[test]
 fn a_check_that_md_does_not_let_begin_does_not_stand_there_for_ever() {
-    let mut model = Model::new(600 * FASTEST as u64, FASTEST);
+    let mut model = Model::new(600 * DEVICE_SECTORS_PER_S as u64, DEVICE_SECTORS_PER_S);
     model.events.push((0, Event::Delayed));
     model
         .events
@@ -234,7 +234,7 @@ fn an_order_ends_it_and_what_is_done_is_known() {
 
 #[test]
 fn mismatches_of_an_earlier_check_are_none_of_its_own() {
-    let mut model = Model::new(600 * FASTEST as u64, FASTEST);
+    let mut model = Model::new(600 * DEVICE_SECTORS_PER_S as u64, DEVICE_SECTORS_PER_S);
     model.found = 4096;
     model.load = busy(0.001, 0.020);
     // Nothing moves before the foreground was measured.
@@ -252,8 +252,8 @@ fn mismatches_of_an_earlier_check_are_none_of_its_own() {
 
 #[test]
 fn a_deadline_is_kept_against_the_latency() {
-    let of = 30 * FASTEST as u64;
-    let mut model = Model::new(of, FASTEST);
+    let of = 30 * DEVICE_SECTORS_PER_S as u64;
+    let mut model = Model::new(of, DEVICE_SECTORS_PER_S);
     model.load = busy(0.001, 0.100);
     let ended = drive(
         &mut model,
@@ -270,7 +270,7 @@ fn a_deadline_is_kept_against_the_latency() {
 
 #[test]
 fn a_check_that_is_refused_is_no_check() {
-    let mut model = Model::new(1000, FASTEST);
+    let mut model = Model::new(1000, DEVICE_SECTORS_PER_S);
     model.action = SyncAction::Recover;
     let ended = drive(&mut model, &task());
     assert!(matches!(ended.ending, ScrubEnd::Failed(_)), "{ended:?}");

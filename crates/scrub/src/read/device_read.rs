@@ -157,7 +157,7 @@ struct Steering<'a> {
     pace: Controller,
     sampled: Nanos,
     /// Bytes a second of all members together while each has a request outstanding beside a foreground.
-    gives: Option<f64>,
+    device_rate: Option<f64>,
     began: Instant,
     line: ProgressLine,
     deadline: Deadline,
@@ -179,7 +179,7 @@ impl<'a> Steering<'a> {
             holds_ledger: shared.below_ledger.contains(&source.watched.number),
             pace: Controller::new(shared.targets.unwrap_or_default()),
             sampled: Nanos(0),
-            gives: None,
+            device_rate: None,
             line: shared.lines.line(&source.path()),
             deadline: Deadline::new(
                 source.path(),
@@ -247,12 +247,12 @@ impl<'a> Steering<'a> {
             let left = self.of.saturating_sub(self.share.passed()) as f64;
             self.pace.at_least(left / due.left().as_secs_f64().max(1.0));
         }
-        if let Some(gives) = self.share.member_rate() {
+        if let Some(device_rate) = self.share.member_rate() {
             // One request tells little.
-            let all = gives * self.source.parts.len() as f64;
-            let known = self.gives.get_or_insert(all);
+            let all = device_rate * self.source.parts.len() as f64;
+            let known = self.device_rate.get_or_insert(all);
             *known += LAST_COMPLETION_WEIGHT * (all - *known);
-            self.pace.gives(*known);
+            self.pace.set_device_rate(*known);
         }
         let before = std::mem::replace(&mut self.sampled, now);
         let seconds = Nanos(now.0.saturating_sub(before.0)).as_secs_f64();

@@ -18,12 +18,12 @@ const ROOM_OF_MEAN: f64 = 1.3;
 const STEERED_SHARE: f64 = 0.8;
 /// Share of the device's rate of one request after the other that the background always has: the work must end,
 /// and the foreground loses less than 3 %.
-const LEAST_RATE_SHARE: f64 = 0.02;
+const MIN_RATE_SHARE: f64 = 0.02;
 /// Upper and lower bound of the least rate, in bytes a second; and the least rate until it is known what the device
 /// gives.
-pub const LEAST: f64 = (1 << 20) as f64;
-const LEAST_MIN: f64 = LEAST / 64.0;
-const LEAST_WHILE_UNKNOWN: f64 = LEAST / 16.0;
+pub const MAX_MIN_RATE: f64 = (1 << 20) as f64;
+const LOWEST_MIN_RATE: f64 = MAX_MIN_RATE / 64.0;
+const MIN_RATE_WHILE_UNKNOWN: f64 = MAX_MIN_RATE / 16.0;
 /// Time for which a new foreground is measured before its first target, in seconds; longer until there are enough
 /// probes, but at most the second.
 const LEARN_S: f64 = 1.0;
@@ -167,14 +167,14 @@ impl Controller {
             throughput: Throughput::default(),
             kept: None,
             aims: Targets::default(),
-            rate: LEAST_WHILE_UNKNOWN,
-            least: LEAST_WHILE_UNKNOWN,
+            rate: MIN_RATE_WHILE_UNKNOWN,
+            least: MIN_RATE_WHILE_UNKNOWN,
             room_of_mean: ROOM,
             request_s: 0.0,
             mean: MeanGuard::default(),
             slow: SlowGuard::default(),
             back_off: BackOff::default(),
-            log_rate: LEAST_WHILE_UNKNOWN.ln(),
+            log_rate: MIN_RATE_WHILE_UNKNOWN.ln(),
             settled: None,
             since_mean_s: 0.0,
             latency_weight: LatencyWeight::default(),
@@ -193,45 +193,45 @@ impl Controller {
     }
 
     /// Takes the device's rate of one request after the other, in bytes a second.
-    pub fn gives(&mut self, bytes_per_s: f64) {
+    pub fn set_device_rate(&mut self, bytes_per_s: f64) {
         if bytes_per_s > 0.0 && bytes_per_s.is_finite() {
-            self.outcome.gives = Some(bytes_per_s);
-            self.set_least(least_rate(bytes_per_s));
+            self.outcome.device_rate = Some(bytes_per_s);
+            self.set_min_rate(min_rate(bytes_per_s));
         }
     }
 
     /// Takes a lower bound of the same rate, before that is known.
-    pub fn gives_at_least(&mut self, bytes_per_s: f64) {
+    pub fn set_min_device_rate(&mut self, bytes_per_s: f64) {
         if bytes_per_s > 0.0 && bytes_per_s.is_finite() {
-            self.set_least(least_rate(bytes_per_s).max(LEAST_WHILE_UNKNOWN));
+            self.set_min_rate(min_rate(bytes_per_s).max(MIN_RATE_WHILE_UNKNOWN));
         }
     }
 
     /// Takes an estimate of the same rate, from single requests beside a foreground: it is for the outcome only.
-    pub fn gives_about(&mut self, bytes_per_s: f64) {
+    pub fn set_estimated_device_rate(&mut self, bytes_per_s: f64) {
         if bytes_per_s > 0.0 && bytes_per_s.is_finite() {
-            self.outcome.gives = Some(bytes_per_s);
+            self.outcome.device_rate = Some(bytes_per_s);
         }
     }
 
-    fn set_least(&mut self, least: f64) {
-        let was_least = self.rate <= self.least;
+    fn set_min_rate(&mut self, least: f64) {
+        let was_at_min = self.rate <= self.least;
         self.least = least;
         let least = self.least.ln();
-        self.log_rate = if was_least {
+        self.log_rate = if was_at_min {
             least
         } else {
             self.log_rate.max(least)
         };
         self.rate = self.rate.max(self.least);
-        if was_least {
+        if was_at_min {
             self.rate = self.least;
         }
     }
 
     /// Sets whether the background goes in steps, as md's check does, or by single requests: with steps more of the
     /// slowest foreground requests coincide.
-    pub fn goes_in_steps(&mut self, steps: bool) {
+    pub fn set_stepped(&mut self, steps: bool) {
         self.room_of_mean = if steps { ROOM_OF_MEAN } else { ROOM };
     }
 
@@ -751,8 +751,8 @@ impl Controller {
 }
 
 /// Minimum rate on a device with this rate of one request after the other, both in bytes a second.
-pub fn least_rate(gives: f64) -> f64 {
-    (LEAST_RATE_SHARE * gives).clamp(LEAST_MIN, LEAST)
+pub fn min_rate(device_rate: f64) -> f64 {
+    (MIN_RATE_SHARE * device_rate).clamp(LOWEST_MIN_RATE, MAX_MIN_RATE)
 }
 
 /// Latency by which the rate is steered to keep a target, which may be the requested one.

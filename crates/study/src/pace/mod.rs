@@ -13,7 +13,7 @@ mod guard;
 mod outcome;
 mod own;
 
-pub use controller::{Controller, ControllerStage, LEAST, ROOM, least_rate};
+pub use controller::{Controller, ControllerStage, MAX_MIN_RATE, ROOM, min_rate};
 pub use detector::{Foreground, ForegroundDetector, IoCounts};
 pub use outcome::{HeldBy, Outcome, Slice};
 
@@ -85,7 +85,7 @@ impl Sample<'_> {
     /// True if every number is one that can be measured.
     fn is_sane(&self) -> bool {
         /// More than any number here can be, in seconds, requests or bytes.
-        const MOST: f64 = 1e15;
+        const MAX_VALUE: f64 = 1e15;
         let (requests, seconds) = self.timed.unwrap_or_default();
         let others = [
             self.seconds,
@@ -97,7 +97,7 @@ impl Sample<'_> {
             self.background,
         ];
         let mut all = others.iter().chain(self.latencies_s);
-        all.all(|value| (0.0..MOST).contains(value))
+        all.all(|value| (0.0..MAX_VALUE).contains(value))
     }
 }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::{TargetSource, Targets};
 
 /// Maximum number of slices of time that are kept: then each two become one of twice the length.
-const MOST_SLICES: usize = 480;
+const MAX_SLICES: usize = 480;
 /// Length of a slice at first, in seconds.
 const SLICE_S: f64 = 1.0;
 
@@ -81,7 +81,7 @@ pub struct Outcome {
     /// Bytes that the background did in those.
     pub bytes: f64,
     /// Bytes a second that the device gives, if that is known.
-    pub gives: Option<f64>,
+    pub device_rate: Option<f64>,
     /// Seconds of those for each of [`HeldBy::ALL`].
     pub held_s: [f64; HeldBy::ALL.len()],
     /// The seconds with a foreground, in slices of equal length.
@@ -92,8 +92,9 @@ pub struct Outcome {
 impl Outcome {
     /// Share of what the device gives that the background used beside the foreground.
     pub fn device_share(&self) -> Option<f64> {
-        let gives = self.gives.filter(|gives| *gives > 0.0)? * self.foreground_s;
-        (gives > 0.0).then(|| (self.bytes / gives).min(1.0))
+        let device_rate =
+            self.device_rate.filter(|device_rate| *device_rate > 0.0)? * self.foreground_s;
+        (device_rate > 0.0).then(|| (self.bytes / device_rate).min(1.0))
     }
 
     /// Takes an interval with a foreground.
@@ -120,7 +121,7 @@ impl Outcome {
             Some(last) if last.seconds < self.slice_s => last.merge(&interval),
             _ => self.slices.push(interval),
         }
-        if self.slices.len() > MOST_SLICES {
+        if self.slices.len() > MAX_SLICES {
             self.slice_s *= 2.0;
             self.slices = self
                 .slices

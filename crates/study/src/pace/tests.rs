@@ -62,7 +62,7 @@ fn an_idle_device_is_given_away_after_a_moment_and_taken_back_at_once() {
 #[test]
 fn it_grows_from_below_and_backs_off_within_a_second_of_harm() {
     let mut controller = Controller::new(Targets::default());
-    controller.gives(1e8);
+    controller.set_device_rate(1e8);
     let well = |_: Allowed| 0.002;
     pass(&mut controller, 4.0, 300.0, well);
     let first = rate(&mut controller, 300.0, well);

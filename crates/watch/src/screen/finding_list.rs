@@ -8,7 +8,7 @@ use study::watch::WatchEvent;
 use study::watch::{ChangeKind, EventChange};
 
 /// Number of findings remembered.
-const MOST: usize = 500;
+const MAX_FINDINGS: usize = 500;
 
 /// A finding, and when it was known.
 #[derive(Clone, Debug)]
@@ -51,7 +51,7 @@ impl FindingList {
                 }),
             }
         }
-        while self.entries.len() > MOST {
+        while self.entries.len() > MAX_FINDINGS {
             // One that lasts is worth more than an older one that is over.
             let over = self.entries.iter().position(|entry| entry.closed.is_some());
             self.entries.remove(over.unwrap_or(0));
@@ -166,6 +166,6 @@ mod tests {
             );
         }
         assert_eq!(ids(found.open(Nanos(9999))), [1]);
-        assert_eq!(found.ended_by(Nanos(9999)).len(), MOST - 1);
+        assert_eq!(found.ended_by(Nanos(9999)).len(), MAX_FINDINGS - 1);
     }
 }

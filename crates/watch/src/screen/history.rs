@@ -13,9 +13,9 @@ const ROOM: usize = 6 << 20;
 /// Span of frames that are kept beyond [`ROOM`], for the sparklines of more disks.
 const SPAN: Nanos = Nanos::from_secs(120);
 /// Memory that frames may take at most.
-const MOST: usize = 48 << 20;
+const MAX_BYTES: usize = 48 << 20;
 /// Least number of frames, however large they are.
-const LEAST: usize = 4;
+const MIN_FRAMES: usize = 4;
 
 /// Frames in the order of their time. Each has a number, from 0 on, that it keeps.
 #[derive(Debug, Default)]
@@ -43,7 +43,7 @@ impl History {
             return false;
         };
         let is_old = last.at.elapsed - first.at.elapsed > SPAN;
-        self.frames.len() > LEAST && self.weight > if is_old { ROOM } else { MOST }
+        self.frames.len() > MIN_FRAMES && self.weight > if is_old { ROOM } else { MAX_BYTES }
     }
 
     /// The frame of a number.
@@ -220,7 +220,7 @@ mod tests {
 
     #[test]
     fn a_bound_on_memory_holds_and_numbers_stay() {
-        let history = kept(MOST / 10);
+        let history = kept(MAX_BYTES / 10);
         assert_eq!((history.oldest(), history.newest()), (Some(990), Some(999)));
         assert!(history.get(989).is_none());
         assert_eq!(history.get(999).unwrap().at.elapsed, Nanos::from_secs(1000));
@@ -230,7 +230,7 @@ mod tests {
     fn two_minutes_are_kept_also_of_many_disks() {
         assert_eq!(kept(ROOM / 500).oldest(), Some(500));
         assert_eq!(kept(ROOM / 100).oldest(), Some(999 - 120));
-        assert_eq!(kept(MOST).oldest(), Some(1000 - LEAST as u64));
+        assert_eq!(kept(MAX_BYTES).oldest(), Some(1000 - MIN_FRAMES as u64));
     }
 
     #[test]

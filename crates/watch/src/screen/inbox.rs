@@ -12,7 +12,7 @@ use super::model::{KeyEffect, Model};
 use super::update::Update;
 
 /// Maximum number of updates that wait for a screen that does not take them.
-const MOST: usize = 300;
+const MAX_UPDATES: usize = 300;
 
 /// Queue of updates between the thread that measures and that of the screen.
 pub(super) struct Inbox {
@@ -39,7 +39,7 @@ impl Inbox {
         let mut updates = self.updates.lock().unwrap_or_else(PoisonError::into_inner);
         updates.push_back(update);
         let is_frame = |update: &Update| matches!(update, Update::Frame(..));
-        if updates.len() > MOST
+        if updates.len() > MAX_UPDATES
             && let Some(oldest) = updates.iter().position(is_frame)
             && let Some(Update::Frame(_, mut found)) = updates.remove(oldest)
         {
@@ -129,7 +129,7 @@ mod tests {
             inbox.put(Update::Frame(Arc::clone(&frame), vec![change]));
         }
         let updates = inbox.take();
-        assert_eq!(updates.len(), MOST);
+        assert_eq!(updates.len(), MAX_UPDATES);
         assert!(matches!(updates[0], Update::Note(_)));
         let ids = updates.iter().flat_map(|update| match update {
             Update::Frame(_, changes) => changes.iter().map(|change| change.event.id).collect(),

@@ -21,7 +21,7 @@ use ui::screen::{Terminal, put_back, run};
 /// Speeds, as multiples of the original.
 const SPEEDS: [f64; 8] = [1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0, 3600.0];
 /// Longest wait between two intervals, so that gaps are skipped.
-const LONGEST: Duration = Duration::from_secs(2);
+const MAX_WAIT: Duration = Duration::from_secs(2);
 
 /// Plays a recording, starting with `from`, until the user quits. Earlier intervals are there only to go back to,
 /// and for the sparklines, which need two minutes of them. Intervals are in order of time, each with the changes of
@@ -117,7 +117,7 @@ impl<I: Iterator<Item = Result<(Sample, Vec<EventChange>), Failure>>> Replay<I> 
             return Some(Duration::ZERO);
         };
         let between = Duration::from(next.at.elapsed - last);
-        Some(between.div_f64(SPEEDS[self.speed]).min(LONGEST))
+        Some(between.div_f64(SPEEDS[self.speed]).min(MAX_WAIT))
     }
 
     /// Shows the state of the replay.
@@ -146,7 +146,7 @@ impl<I: Iterator<Item = Result<(Sample, Vec<EventChange>), Failure>>> IntervalSo
                 .pause()
                 .unwrap_or_default()
                 .max(Duration::from_micros(100));
-            if due.elapsed() > LONGEST {
+            if due.elapsed() > MAX_WAIT {
                 due = Instant::now();
             }
         }

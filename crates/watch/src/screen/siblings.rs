@@ -22,7 +22,7 @@ const WORTH_NAMING_S: f64 = 0.0003;
 /// Loads within this factor of each other are matched.
 const MATCHED: f64 = 1.5;
 /// Least requests a second from which a member's latency is compared.
-const LEAST_OPS: f64 = 2.0;
+const MIN_OPS: f64 = 2.0;
 
 /// Comparison of a member with its siblings.
 #[derive(Clone, Debug, PartialEq)]
@@ -93,10 +93,7 @@ fn against(all: &[Option<(f64, f64)>], index: usize, place: usize) -> Option<Sib
     Some(SiblingComparison {
         place,
         ratio,
-        stands_out: matched
-            && ops >= LEAST_OPS
-            && ratio >= slow
-            && wait - typical >= WORTH_NAMING_S,
+        stands_out: matched && ops >= MIN_OPS && ratio >= slow && wait - typical >= WORTH_NAMING_S,
     })
 }
 

@@ -13,7 +13,7 @@ use super::order::{DeviceSearch, SortBy};
 use super::siblings::{SiblingComparison, compare};
 
 /// Greatest depth of the tree, which also ends a loop that a log could hold.
-const DEEPEST: usize = 12;
+const MAX_DEPTH: usize = 12;
 /// Share of its disk below which a partition has no row: it holds what firmware and boot loaders need.
 const SMALL_PART: f64 = 0.01;
 
@@ -190,7 +190,7 @@ impl TreeWalk<'_> {
         let is_match = self.choice.wanted.matches(device);
         let is_part_of_parent =
             device.kind == DeviceKind::Partition && parent.is_some_and(|id| device.lies_on == [id]);
-        let mut below = if is_part_of_parent || lasts.len() >= DEEPEST {
+        let mut below = if is_part_of_parent || lasts.len() >= MAX_DEPTH {
             Vec::new()
         } else {
             self.stack.below[place].clone()

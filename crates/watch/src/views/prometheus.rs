@@ -40,7 +40,7 @@ pub(crate) fn text(root: &Root, found: &FindingCounts) -> String {
     arrays(root, &mut text);
     network(root, &mut text);
     host(root, &mut text);
-    ours(found, &mut text);
+    own_metrics(found, &mut text);
     latency::families(&found.times, &mut text);
     text.0
 }
@@ -218,7 +218,7 @@ fn host(root: &Root, text: &mut Text) {
     }
 }
 
-fn ours(found: &FindingCounts, text: &mut Text) {
+fn own_metrics(found: &FindingCounts, text: &mut Text) {
     let name = "disksmith_finding_active";
     text.family(name, "gauge", "1 for each open finding.");
     // Two of them may be of one name, which another device has by now. Prometheus takes nothing of an

@@ -23,7 +23,7 @@ fn reads_of_a_member_are_spread_over_the_time_of_a_step() {
 #[test]
 fn the_rate_of_the_members_is_estimated_by_the_steps() {
     let mut direct = DirectComparison::new(Sectors(0), Sectors(1 << 30), Sectors(128), 4);
-    let gives = |direct: &mut DirectComparison| {
+    let rate_of = |direct: &mut DirectComparison| {
         direct.credit = 0.0;
         let step = direct.next().unwrap();
         direct.begin(step);
@@ -34,9 +34,9 @@ fn the_rate_of_the_members_is_estimated_by_the_steps() {
     };
     let mib = f64::from(1 << 20);
     // A step of 1 MiB in a second, and then four of them.
-    assert_eq!(gives(&mut direct), Some(mib));
+    assert_eq!(rate_of(&mut direct), Some(mib));
     direct.deep = 4;
-    assert_eq!(gives(&mut direct), Some(1.6 * mib));
+    assert_eq!(rate_of(&mut direct), Some(1.6 * mib));
 }
 
 #[test]

@@ -2,13 +2,13 @@
 
 use super::super::model::Barrier;
 use super::*;
-use study::pace::least_rate;
+use study::pace::min_rate;
 
 /// RAID 10 over four pairs of volumes, of which each reads 64 KiB in 2.6 ms, under the load of [`at`]. Half of
 /// what they can do and a little more is lost until the slowest of what was begun has come back.
 fn raid10(share: f64) -> Load {
     let load = at(share, Noise::Exponential);
-    let read = 4.0 * 128.0 / FASTEST;
+    let read = 4.0 * 128.0 / DEVICE_SECTORS_PER_S;
     // Read directly, its members are in a queue as those of any array: the cost is that of [`at`].
     let barrier = Barrier {
         holds: 2.0 * load.alone + read,
@@ -69,10 +69,10 @@ struct OthersShare {
 
 /// Under this share of load.
 fn slowed(share: f64, steps: Steps) -> OthersShare {
-    let mut nothing = Model::new(u64::MAX / 4096, FASTEST);
+    let mut nothing = Model::new(u64::MAX / 4096, DEVICE_SECTORS_PER_S);
     nothing.load = raid10(share);
     nothing.rest(Nanos(300 * SECOND));
-    let mut model = Model::new(u64::MAX / 4096, FASTEST);
+    let mut model = Model::new(u64::MAX / 4096, DEVICE_SECTORS_PER_S);
     model.load = raid10(share);
     run(&mut model, steps, 400);
     let of = |share| quantile(&model, 60, 400, share) / quantile(&nothing, 0, 300, share);
@@ -99,7 +99,7 @@ fn requests_wait_little_for_a_barrier_at_every_load() {
         let latency = slowed(share, Steps::ByTime);
         assert!(latency.mean < 1.45, "{share}: {:.2}", latency.mean);
         assert!(latency.p99 < 1.5 && latency.p999 < 1.5, "{share}");
-        assert!(latency.got > least_rate(0.0), "{share}: {:.0}", latency.got);
+        assert!(latency.got > min_rate(0.0), "{share}: {:.0}", latency.got);
     }
 }
 
@@ -110,7 +110,7 @@ fn beside_md_others_keep_what_they_have_and_the_check_gets_a_good_part_of_what_t
         assert!(latency.mean < 1.6, "{share}: {:.2}", latency.mean);
         // A foreground with a long latency of its own waits no longer for the rest of one request than any other.
         assert!(latency.p99 < 1.35 && latency.p999 < 1.35, "{share}");
-        let of_spare = latency.got / (512.0 * FASTEST * (1.0 - share));
+        let of_spare = latency.got / (512.0 * DEVICE_SECTORS_PER_S * (1.0 - share));
         println!("{of_spare:.2} of what is spare");
         assert!(of_spare > 0.25, "{share}: {of_spare:.2}");
     }
@@ -127,12 +127,12 @@ fn steps_that_take_as_long_as_they_like_delay_all_at_such_a_barrier() {
 
 #[test]
 fn nobody_waits_for_a_barrier_on_an_idle_array() {
-    let mut model = Model::new(u64::MAX / 4096, FASTEST);
+    let mut model = Model::new(u64::MAX / 4096, DEVICE_SECTORS_PER_S);
     model.load = Load {
         rate: 0.0,
         ..raid10(0.3)
     };
     run(&mut model, Steps::Direct, 60);
-    let got = rate(&model, 10, 60) / FASTEST;
+    let got = rate(&model, 10, 60) / DEVICE_SECTORS_PER_S;
     assert!(got > 0.95, "{got:.2}");
 }

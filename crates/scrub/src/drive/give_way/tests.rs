@@ -8,7 +8,7 @@ use job::StopCause;
 
 const SECOND: u64 = 1_000_000_000;
 /// 100 MB a second.
-const FASTEST: f64 = 200_000.0;
+const DEVICE_SECTORS_PER_S: f64 = 200_000.0;
 
 fn task() -> Task {
     Task {
@@ -36,7 +36,7 @@ fn idle_load() -> Load {
 }
 
 fn model(of: u64) -> Model {
-    let mut model = Model::new(of, FASTEST);
+    let mut model = Model::new(of, DEVICE_SECTORS_PER_S);
     model.direct.can = true;
     model.reaps = 30_000_000;
     model
@@ -44,7 +44,7 @@ fn model(of: u64) -> Model {
 
 #[test]
 fn all_is_found_once_over_any_number_of_interruptions_and_turns() {
-    let of = 30 * FASTEST as u64 + 77;
+    let of = 30 * DEVICE_SECTORS_PER_S as u64 + 77;
     for chunk in [Sectors(128), Sectors(1024), Sectors(8192)] {
         let task = || Task { chunk, ..task() };
         let has_compared = assert_found_once(of, task, |start| {
@@ -66,7 +66,7 @@ fn all_is_found_once_over_any_number_of_interruptions_and_turns() {
 
 /// Runs beside a foreground, with an event after eleven seconds, and returns the result.
 fn with(event: Event) -> (DriveResult, Model) {
-    let mut model = model(600 * FASTEST as u64);
+    let mut model = model(600 * DEVICE_SECTORS_PER_S as u64);
     model.load = busy();
     let before = Event::Load(busy());
     model.events = vec![(0, before), (11 * SECOND, event)];
@@ -122,7 +122,7 @@ fn what_others_do_ends_it_at_once() {
 
 #[test]
 fn where_nobody_reads_any_more_md_checks() {
-    let mut model = model(60 * FASTEST as u64);
+    let mut model = model(60 * DEVICE_SECTORS_PER_S as u64);
     model.load = busy();
     model.direct.fails = true;
     model.bad = vec![77];
@@ -135,7 +135,7 @@ fn where_nobody_reads_any_more_md_checks() {
 
 #[test]
 fn a_beginning_that_somebody_set_stays_while_md_does_nothing() {
-    let mut model = model(600 * FASTEST as u64);
+    let mut model = model(600 * DEVICE_SECTORS_PER_S as u64);
     model.load = busy();
     let end = Event::Stop(StopCause::Signal);
     model.events.push((20 * SECOND, end));
@@ -149,7 +149,7 @@ fn a_beginning_that_somebody_set_stays_while_md_does_nothing() {
 
 #[test]
 fn where_a_deadline_wants_more_than_reading_gives_md_checks() {
-    let of = 60 * FASTEST as u64;
+    let of = 60 * DEVICE_SECTORS_PER_S as u64;
     for holds_all in [false, true] {
         let mut model = model(of);
         model.load = busy();
@@ -201,7 +201,7 @@ fn suspects_in_the_first_half_of_a_chunk_hold_nothing_up() {
 #[test]
 fn an_array_that_is_left_in_the_middle_of_a_chunk_is_checked_to_its_end() {
     for moment in 0..20 {
-        let of = 20 * FASTEST as u64;
+        let of = 20 * DEVICE_SECTORS_PER_S as u64;
         let mut model = model(of);
         model.load = busy();
         model.bad = (0..of).step_by(99_991).collect();
@@ -219,7 +219,7 @@ fn an_array_that_is_left_in_the_middle_of_a_chunk_is_checked_to_its_end() {
 
 #[test]
 fn where_everything_differs_md_checks_by_itself() {
-    let of = 4 * FASTEST as u64;
+    let of = 4 * DEVICE_SECTORS_PER_S as u64;
     let mut model = model(of);
     model.load = busy();
     model.bad = (0..of).step_by(8).collect();
@@ -234,7 +234,7 @@ fn where_everything_differs_md_checks_by_itself() {
 
 #[test]
 fn repaired_sectors_are_counted_though_they_agree_by_then() {
-    let of = 60 * FASTEST as u64;
+    let of = 60 * DEVICE_SECTORS_PER_S as u64;
     let mut model = model(of);
     model.bad = (0..of).step_by(50_021).collect();
     let all = model.bad.len();

@@ -111,7 +111,7 @@ impl Device {
     }
 
     /// Bytes a second that it gives to blocks.
-    fn gives(&self) -> f64 {
+    fn device_rate(&self) -> f64 {
         match self.kind {
             Kind::Capped { cap, per_block, .. } => cap / per_block * BLOCK,
             Kind::Array { members, iops } => members as f64 * iops * BLOCK,
@@ -237,9 +237,9 @@ pub(super) fn run(case: &Case, seed: u64, seconds: f64, with_background: bool) -
     let mut late = Rng::of(seed, 6);
     let mut controller = Controller::new(case.asked);
     let mut kernel = Kernel::default();
-    controller.gives(device.gives());
+    controller.set_device_rate(device.device_rate());
     if matches!(case.kind, Kind::Capped { .. }) {
-        controller.request_takes(BLOCK / device.gives());
+        controller.request_takes(BLOCK / device.device_rate());
     }
     let (mut made_s, mut latencies) = (Vec::new(), Vec::new());
     let mut background = vec![0.0; seconds as usize];

@@ -14,7 +14,7 @@ use crate::screen::model::Model;
 /// Width of the labels before a row of the heat map.
 const LABEL: usize = 8;
 /// Greatest width of a heat map.
-const WIDEST: usize = 120;
+const MAX_COLUMNS: usize = 120;
 
 /// Percentiles of a device's requests by kind, and their heat map over the last two minutes; empty where requests are
 /// not timed.
@@ -33,7 +33,7 @@ pub(super) fn detail(
         lines.push(Line::default());
         lines.extend(percentiles(&latency));
     }
-    let width = columns.saturating_sub(LABEL).clamp(1, WIDEST);
+    let width = columns.saturating_sub(LABEL).clamp(1, MAX_COLUMNS);
     let mut map = HeatMap::new(width);
     for frame_before in model.history.back(number, SPAN) {
         let before = frame.at.elapsed - frame_before.at.elapsed;

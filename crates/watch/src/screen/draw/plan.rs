@@ -7,16 +7,16 @@ use crate::screen::columns::{COLUMNS, Column, Needs, SPARKLINE_RANK};
 /// Width of the signs before a name: selected, with a finding, folded.
 pub(super) const SIGNS: usize = 3;
 /// Least and greatest width of a name.
-const LEAST_NAME: usize = 10;
+const MIN_NAME_COLUMNS: usize = 10;
 /// Usual width of a member's name, which comes before the less important figures.
-const USUAL_NAME: usize = 14;
-const MOST_NAME: usize = 32;
+const USUAL_NAME_COLUMNS: usize = 14;
+const MAX_NAME_COLUMNS: usize = 32;
 /// Widths of the screen below which heads are short, and below which names are short too.
 const SHORT: usize = 80;
 const TINY: usize = 60;
 /// Least and greatest width of a sparkline: a column for two seconds.
-const LEAST_SPARK: usize = 10;
-const MOST_SPARK: usize = 60;
+const MIN_SPARK_COLUMNS: usize = 10;
+const MAX_SPARK_COLUMNS: usize = 60;
 
 /// Columns that a table has room for.
 #[derive(Debug)]
@@ -59,8 +59,12 @@ impl ColumnPlan {
     /// Chooses the columns, the most important first, as long as there is room.
     pub(super) fn new(columns: usize, wish: AvailableData) -> ColumnPlan {
         let is_short = columns < SHORT;
-        let usual = wish.name.clamp(LEAST_NAME, USUAL_NAME);
-        let least = if columns < TINY { LEAST_NAME } else { usual };
+        let usual = wish.name.clamp(MIN_NAME_COLUMNS, USUAL_NAME_COLUMNS);
+        let least = if columns < TINY {
+            MIN_NAME_COLUMNS
+        } else {
+            usual
+        };
         let mut left = columns.saturating_sub(SIGNS + least);
         let mut taken = BTreeSet::new();
         let mut spark = 0;
@@ -71,19 +75,19 @@ impl ColumnPlan {
                 .iter()
                 .filter(|column| column.rank == rank && wish.has(column.needs));
             let width: usize = columns.map(|column| column.width(is_short) + 1).sum();
-            if rank == SPARKLINE_RANK && left > LEAST_SPARK {
-                spark = LEAST_SPARK;
-                left -= LEAST_SPARK + 1;
+            if rank == SPARKLINE_RANK && left > MIN_SPARK_COLUMNS {
+                spark = MIN_SPARK_COLUMNS;
+                left -= MIN_SPARK_COLUMNS + 1;
             } else if width <= left {
                 taken.insert(rank);
                 left -= width;
             }
         }
-        let more = wish.name.clamp(least, MOST_NAME) - least;
+        let more = wish.name.clamp(least, MAX_NAME_COLUMNS) - least;
         let more = more.min(left);
         left -= more;
         if spark > 0 {
-            spark = (spark + left).min(MOST_SPARK);
+            spark = (spark + left).min(MAX_SPARK_COLUMNS);
         }
         ColumnPlan {
             name: least + more,
@@ -131,7 +135,7 @@ mod tests {
         assert!(ColumnPlan::new(13, ALL).columns.is_empty());
         let wide = ColumnPlan::new(200, ALL);
         assert_eq!(wide.columns.len(), COLUMNS.len());
-        assert_eq!((wide.name, wide.spark), (14, MOST_SPARK));
+        assert_eq!((wide.name, wide.spark), (14, MAX_SPARK_COLUMNS));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use page::charts::{Chart, Figure, axis, latency_axis, layout, rounded};
 use ui::format;
 
 /// Below this many requests a distribution is not worth drawing.
-const FEWEST: u64 = 10;
+const MIN_SAMPLES: u64 = 10;
 /// Points closer than this on the percentile axis are left out; the chart is some four units high.
 const CLOSEST: f64 = 0.004;
 
@@ -66,7 +66,7 @@ fn percentile(quantile: f64) -> String {
 
 /// The distributions of all directions of all members.
 pub(super) fn all(group: &Group<'_>, runs: usize) -> Option<Chart> {
-    let directions = group.directions_where(|flow| flow.latency.count() >= FEWEST);
+    let directions = group.directions_where(|flow| flow.latency.count() >= MIN_SAMPLES);
     of(group, &directions, runs)
 }
 
@@ -85,7 +85,7 @@ pub(super) fn of(group: &Group<'_>, directions: &[Direction], runs: usize) -> Op
             let word = (directions.len() > 1).then_some(activity);
             let service_word = format!("{activity} service");
             let mut add = |histogram: &Histogram, nth, word| {
-                if histogram.count() < FEWEST {
+                if histogram.count() < MIN_SAMPLES {
                     return;
                 }
                 let curve = Curve::new(histogram);

@@ -12,9 +12,9 @@ use page::charts::{Chart, Figure, axis, latency_axis, layout, rounded};
 use ui::format;
 
 /// Maximum number of points of a line over time: a long phase is shown with several windows a point.
-const MOST_COLUMNS: usize = 300;
+const MAX_COLUMNS: usize = 300;
 /// The most slices that are drawn. More of them are a smear.
-const MOST_SLICES: usize = 1_500;
+const MAX_SLICES: usize = 1_500;
 
 /// Windows that are shown as one point.
 pub(super) struct Column<'a> {
@@ -59,7 +59,7 @@ impl Column<'_> {
 
 /// A phase in as many columns as a chart shows at most.
 pub(super) fn columns(phase: &Phase) -> impl Iterator<Item = Column<'_>> {
-    let per_column = phase.windows.len().div_ceil(MOST_COLUMNS).max(1);
+    let per_column = phase.windows.len().div_ceil(MAX_COLUMNS).max(1);
     phase
         .windows
         .chunks(per_column)
@@ -116,7 +116,7 @@ pub(super) fn rates(group: &Group<'_>, directions: &[Direction], runs: usize) ->
         .iter()
         .map(|member| slice_count(member.phase))
         .max();
-    let with_slices = slices.is_some_and(|most| most <= MOST_SLICES);
+    let with_slices = slices.is_some_and(|most| most <= MAX_SLICES);
     let mut data: Vec<Trace> = Vec::new();
     if with_slices {
         data.extend(series.iter().map(slice_line));
@@ -317,7 +317,7 @@ mod tests {
             })
             .collect();
         let times: Vec<_> = columns(&phase).map(|column| column.time()).collect();
-        assert!(times.len() <= MOST_COLUMNS);
+        assert!(times.len() <= MAX_COLUMNS);
         assert_eq!(times.last().map(|time| time.end), Some(3_601.0));
         assert!(times.windows(2).all(|pair| pair[0].end == pair[1].start));
     }

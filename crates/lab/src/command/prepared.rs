@@ -14,7 +14,7 @@ use crate::server::{Options, Server};
 use crate::spec::VolumeSpec;
 
 /// Volumes, which are served, and the machine around them, which is not started.
-pub(super) struct Rehearsal {
+pub(super) struct PreparedLab {
     /// The volumes.
     pub server: Server,
     /// The machine and its command.
@@ -23,7 +23,7 @@ pub(super) struct Rehearsal {
     pub copied: PathBuf,
 }
 
-impl Rehearsal {
+impl PreparedLab {
     /// Fetches kernel and tools where they are not kept yet, and serves the volumes. Nothing fails, stalls or becomes
     /// warm until the command begins.
     ///
@@ -33,7 +33,7 @@ impl Rehearsal {
         args: &LabRunArgs,
         notice: &mut dyn FnMut(&str),
         interrupt: &AtomicBool,
-    ) -> anyhow::Result<Rehearsal> {
+    ) -> anyhow::Result<PreparedLab> {
         check_emulator()?;
         let cache = args
             .cache
@@ -48,7 +48,7 @@ impl Rehearsal {
         // It is put where the user wants it when it is whole.
         let copied = server.folder().join("ledger.db");
         let options = machine(args, packages, &cache, &server, &copied)?;
-        Ok(Rehearsal {
+        Ok(PreparedLab {
             server,
             options,
             copied,
