@@ -1001,7 +1001,7 @@ fn years_that_cannot_be_are_no_panic() {
 fn what_is_no_log_is_refused() {
     parse(&fixture("README.md"), &[]).refuses(&["holds no report of iostat"]);
     parse("/no/such/log", &[]).refuses(&["/no/such/log cannot be read"]);
-    parse("/", &[]).refuses(&["/ is a directory"]);
+    parse("/", &[]).refuses(&["/ cannot be read: it is a directory"]);
     parse(&fixture("12.6-x.txt"), &["--all", "--interval", "1s"]).refuses(&["--interval"]);
     Place::new()
         .run(&["watch", "--dates", "dmy"])

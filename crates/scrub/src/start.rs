@@ -10,7 +10,7 @@ use job::{
 };
 use ledger::{OwnerLiveness, WorkError, WorkSummary};
 use linux::block::{BlockDeviceKind, Device, DeviceNumber, Devices};
-use linux::md::sync::Sync;
+use linux::md::sync::{Sectors, Sync};
 use linux::{Root, process};
 use record::Ranges;
 
@@ -200,38 +200,27 @@ pub(crate) fn start(
         errors: Errors::default(),
         boot: process::boot_id(&context.root).unwrap_or_default(),
     };
-    let mut notes: Vec<String> = ask
-        .old
-        .interrupted_check_note(&target.sync)
-        .into_iter()
-        .collect();
-    let mut last = None;
-    let request = JobRequest {
-        key: &target.uuid,
-        anew: ask.anew,
-        from: TAKEOVER,
-        interval: CheckpointInterval::every(INTERVAL),
+    let interrupted = ask.old.interrupted_check_note(&target.sync);
+    let until = Instant::now() + TIMEOUT;
+    let (started, last, mut notes) = loop {
+        let mut notes: Vec<String> = interrupted.clone().into_iter().collect();
+        let mut last = None;
+        let request = JobRequest {
+            key: &target.uuid,
+            anew: ask.anew,
+            from: TAKEOVER,
+            interval: CheckpointInterval::every(INTERVAL),
+        };
+        let started = job::start(request, fresh.clone(), context, |previous, fresh| {
+            last = resume(ask, &previous, fresh, &mut notes);
+        });
+        match started {
+            // This process has the array's lock: whoever has claimed the work only restores tunables, such as
+            // --status, and is done in a moment.
+            Err(Failure::Refused(_)) if Instant::now() < until => sleep(POLL),
+            started => break (started?, last, notes),
+        }
     };
-    let started = job::start(request, fresh, context, |previous, fresh| match previous {
-        Previous::Unfinished(work) => {
-            last = work.document.rate();
-            take_over(ask, &work.document, fresh, &mut notes);
-        }
-        Previous::Finished(work) => {
-            last = work.document.rate();
-            notes.extend(last.map(|rate| {
-                let seconds = target.end.bytes().0 as f64 / rate;
-                format!(
-                    "The last scrub took {} in all, at {}.",
-                    ui::units::span(seconds),
-                    ui::units::rate(rate)
-                )
-            }));
-        }
-        Previous::Unreadable(error) => notes.push(format!(
-            "What was done before is not known, and all is checked: {error}."
-        )),
-    })?;
     notes.extend(started.not_written.map(|why| {
         format!(
             "Its progress cannot be saved, so that after an interruption it starts over, and \
@@ -244,6 +233,39 @@ pub(crate) fn start(
         writer: started.writer,
         notes,
     })
+}
+
+/// Adds to a fresh checkpoint what an earlier one tells. Returns the rate of the earlier one.
+fn resume(
+    ask: &StartRequest,
+    previous: &Previous<'_, Checkpoint>,
+    fresh: &mut Checkpoint,
+    notes: &mut Vec<String>,
+) -> Option<f64> {
+    match previous {
+        Previous::Unfinished(work) => {
+            take_over(ask, &work.document, fresh, notes);
+            work.document.rate()
+        }
+        Previous::Finished(work) => {
+            let rate = work.document.rate();
+            notes.extend(rate.map(|rate| {
+                let seconds = Sectors(fresh.of).bytes().0 as f64 / rate;
+                format!(
+                    "The last scrub took {} in all, at {}.",
+                    ui::units::span(seconds),
+                    ui::units::rate(rate)
+                )
+            }));
+            rate
+        }
+        Previous::Unreadable(error) => {
+            notes.push(format!(
+                "What was done before is not known, and all is checked: {error}."
+            ));
+            None
+        }
+    }
 }
 
 /// Takes over what was done before, where it is of the same work.
