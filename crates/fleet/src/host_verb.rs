@@ -198,7 +198,28 @@ impl HostVerb {
                 ArrayVerb::Stop(args) if !args.dry_run => &args.destroy,
                 _ => &[],
             },
-            _ => &[],
+            // Named one by one, so that of a new verb the compiler asks.
+            HostVerb::Bench(_)
+            | HostVerb::Replay(_)
+            | HostVerb::Zero(_)
+            | HostVerb::Sweep(_)
+            | HostVerb::Devices(_)
+            | HostVerb::Runs(_)
+            | HostVerb::Show(_)
+            | HostVerb::Compare(_)
+            | HostVerb::Report(_)
+            | HostVerb::Import(_)
+            | HostVerb::Warm(_)
+            | HostVerb::Scrub(_)
+            | HostVerb::Watch(_)
+            | HostVerb::Mark(_)
+            | HostVerb::Trace(_)
+            | HostVerb::Cost(_)
+            | HostVerb::Tally(_)
+            | HostVerb::Doctor(_)
+            | HostVerb::Playbook(_)
+            | HostVerb::Ledger(_)
+            | HostVerb::Lab(_) => &[],
         }
     }
 
@@ -215,7 +236,25 @@ impl HostVerb {
         match self {
             HostVerb::Bench(_) | HostVerb::Replay(_) => true,
             HostVerb::Sweep(args) => !args.dry_run && args.show.is_none(),
-            _ => false,
+            HostVerb::Devices(_)
+            | HostVerb::Runs(_)
+            | HostVerb::Show(_)
+            | HostVerb::Compare(_)
+            | HostVerb::Report(_)
+            | HostVerb::Import(_)
+            | HostVerb::Array(_)
+            | HostVerb::Warm(_)
+            | HostVerb::Scrub(_)
+            | HostVerb::Zero(_)
+            | HostVerb::Watch(_)
+            | HostVerb::Mark(_)
+            | HostVerb::Trace(_)
+            | HostVerb::Cost(_)
+            | HostVerb::Tally(_)
+            | HostVerb::Doctor(_)
+            | HostVerb::Playbook(_)
+            | HostVerb::Ledger(_)
+            | HostVerb::Lab(_) => false,
         }
     }
 
