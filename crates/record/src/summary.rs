@@ -101,17 +101,17 @@ pub struct CpuShares {
     pub total: Option<f64>,
 }
 
-/// sysbench's measure of how evenly the threads were served.
+/// Measure of how evenly the threads were served, by requests and by time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Fairness {
     /// Requests a thread: the mean.
     pub ops_mean: f64,
-    /// Requests a thread: the standard deviation.
+    /// Requests a thread: the standard deviation (of the population).
     pub ops_stddev: f64,
-    /// Seconds a thread spent in requests: the mean.
+    /// Seconds a thread spent in requests: the mean; `None` where that is not known.
     pub seconds_mean: Option<f64>,
-    /// Seconds a thread spent in requests: the standard deviation.
+    /// Seconds a thread spent in requests: the standard deviation (of the population); `None` where that is not known.
     pub seconds_stddev: Option<f64>,
 }
 

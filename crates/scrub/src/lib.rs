@@ -76,7 +76,7 @@ use hours::{share, times, wait_for_hours};
 use repair::RepairMethod;
 use saved_tunables::SavedTunables;
 use scheduled::Plans;
-use start::{StartRequest, StartedScrub, restore_after_kills, start};
+use start::{StartedScrub, restore_after_kills, start_when_free};
 use start_times::DueTime;
 use target::Target;
 use ui::context::Context;
@@ -269,13 +269,7 @@ fn begin(
     let mut tasks = Vec::new();
     for target in targets {
         let repairs = repair_methods.get(&target.uuid) == Some(&RepairMethod::Md);
-        let old = SavedTunables::read(&target.sync, repairs).map_err(Failure::refused)?;
-        let ask = StartRequest {
-            repairs,
-            anew: args.anew,
-            old: old.clone(),
-        };
-        let started = start(&target, &ask, context)?;
+        let (started, old) = start_when_free(&target, repairs, args.anew, &shared.stop, context)?;
         announce(&target, &started, args, shared.due.as_ref(), context);
         for sentence in plans.obstacles(
             &target.device.name,

@@ -25,7 +25,7 @@ const READ: usize = 1 << 20;
 /// Members of which other programs moved no more than this are idle: a file system's journal writes now and then.
 const MAX_JOURNAL_BYTES: u64 = 64 << 10;
 /// Members that are busier are in use.
-const MAX_IDLE_SHARE: f64 = 0.02;
+const MAX_BUSY_SHARE_WHEN_IDLE: f64 = 0.02;
 
 /// Rate of the members of an array.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -39,7 +39,7 @@ pub(super) enum Speed {
 /// Reads the members for a moment, for as long as no other program uses them; `None` where they cannot be read.
 pub(super) fn of_members(target: &Target, root: &Root) -> Option<Speed> {
     let busy = busy(target, root);
-    if busy > MAX_IDLE_SHARE {
+    if busy > MAX_BUSY_SHARE_WHEN_IDLE {
         return Some(Speed::Busy(busy));
     }
     let rates = std::thread::scope(|scope| {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use job::{
-    CheckpointInterval, CheckpointWriter, JobRequest, JobStore, OwnedJob, Previous, Takeover,
+    CheckpointInterval, CheckpointWriter, JobRequest, JobStore, OwnedJob, Previous, Stop, Takeover,
 };
 use ledger::{OwnerLiveness, WorkError, WorkSummary};
 use linux::block::{BlockDeviceKind, Device, DeviceNumber, Devices};
@@ -162,24 +162,50 @@ fn array_of<'a>(uuid: &str, root: &Root, devices: &'a Devices) -> Option<&'a Dev
 
 /// Settings of a start: repair, a new beginning, and the tunables before.
 #[derive(Clone, Debug)]
-pub(crate) struct StartRequest {
+struct StartRequest {
     /// True if mismatches are to be rewritten.
-    pub repairs: bool,
+    repairs: bool,
     /// True if what was done before does not count.
-    pub anew: bool,
+    anew: bool,
     /// The tunables as they are, before they are turned.
-    pub old: SavedTunables,
+    old: SavedTunables,
+}
+
+/// Starts the scrub of an array of which this process has the lock. Whoever has claimed the work meanwhile, such as
+/// `--status`, only restores tunables and is done in a moment: it is waited for, and the tunables are read anew. Returns
+/// them too, as they were before the start.
+///
+/// # Errors
+/// When the tunables cannot be read, and when another process is at it for long, or until `stop` ends the wait.
+pub(crate) fn start_when_free(
+    target: &Target,
+    repairs: bool,
+    anew: bool,
+    stop: &Stop,
+    context: &Context,
+) -> Result<(StartedScrub, SavedTunables), Failure> {
+    let until = Instant::now() + TIMEOUT;
+    loop {
+        let old = SavedTunables::read(&target.sync, repairs).map_err(Failure::refused)?;
+        let ask = StartRequest {
+            repairs,
+            anew,
+            old: old.clone(),
+        };
+        match start(target, &ask, context) {
+            Err(Failure::Refused(_)) if Instant::now() < until && stop.cause().is_none() => {
+                sleep(POLL);
+            }
+            started => return Ok((started?, old)),
+        }
+    }
 }
 
 /// Starts the scrub of an array. The tunables are noted here, before anything sets them.
 ///
 /// # Errors
 /// When another process is at it.
-pub(crate) fn start(
-    target: &Target,
-    ask: &StartRequest,
-    context: &Context,
-) -> Result<StartedScrub, Failure> {
+fn start(target: &Target, ask: &StartRequest, context: &Context) -> Result<StartedScrub, Failure> {
     let fresh = Checkpoint {
         path: target.path(),
         level: target.level.into(),
@@ -201,26 +227,17 @@ pub(crate) fn start(
         boot: process::boot_id(&context.root).unwrap_or_default(),
     };
     let interrupted = ask.old.interrupted_check_note(&target.sync);
-    let until = Instant::now() + TIMEOUT;
-    let (started, last, mut notes) = loop {
-        let mut notes: Vec<String> = interrupted.clone().into_iter().collect();
-        let mut last = None;
-        let request = JobRequest {
-            key: &target.uuid,
-            anew: ask.anew,
-            from: TAKEOVER,
-            interval: CheckpointInterval::every(INTERVAL),
-        };
-        let started = job::start(request, fresh.clone(), context, |previous, fresh| {
-            last = resume(ask, &previous, fresh, &mut notes);
-        });
-        match started {
-            // This process has the array's lock: whoever has claimed the work only restores tunables, such as
-            // --status, and is done in a moment.
-            Err(Failure::Refused(_)) if Instant::now() < until => sleep(POLL),
-            started => break (started?, last, notes),
-        }
+    let mut notes: Vec<String> = interrupted.into_iter().collect();
+    let mut last = None;
+    let request = JobRequest {
+        key: &target.uuid,
+        anew: ask.anew,
+        from: TAKEOVER,
+        interval: CheckpointInterval::every(INTERVAL),
     };
+    let started = job::start(request, fresh, context, |previous, fresh| {
+        last = resume(ask, &previous, fresh, &mut notes);
+    })?;
     notes.extend(started.not_written.map(|why| {
         format!(
             "Its progress cannot be saved, so that after an interruption it starts over, and \

@@ -15,8 +15,8 @@ const ANY_UNWRITTEN: f64 = 0.001;
 /// Minimum share of the completed reads that the device must have made. A little less than all is normal: the counters
 /// are read a moment after the window's end.
 const MIN_DEVICE_READ_SHARE: f64 = 0.9;
-/// File systems with a cache that O_DIRECT does not reach.
-const CACHING_FILE_SYSTEMS: [&str; 3] = ["zfs", "virtiofs", "9p"];
+/// File systems without a device that the kernel names, with a cache that O_DIRECT does not reach.
+const UNSEEN_CACHE_FILE_SYSTEMS: [&str; 3] = ["zfs", "virtiofs", "9p"];
 /// File systems of another host.
 const REMOTE_FILE_SYSTEMS: [&str; 6] = ["nfs", "nfs4", "cifs", "smb3", "ceph", "lustre"];
 /// Share of sampled blocks with zeros only, above which a device was hardly ever written.
@@ -148,7 +148,7 @@ pub(super) fn served(run: &Run) -> Option<Finding> {
     let kind = &run.machine.filesystem.as_ref()?.kind;
     // Where it says which device it is on, the kernel's count of that is what tells.
     let hidden = run.target.disks.is_empty() && run.target.direct;
-    let served = kind.starts_with("fuse") || CACHING_FILE_SYSTEMS.contains(&kind.as_str());
+    let served = kind.starts_with("fuse") || UNSEEN_CACHE_FILE_SYSTEMS.contains(&kind.as_str());
     if hidden && REMOTE_FILE_SYSTEMS.contains(&kind.as_str()) {
         return Some(finding(
             FindingCode::Cached,

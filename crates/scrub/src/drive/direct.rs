@@ -27,8 +27,9 @@ const SUSPECT_STEP_DIVISOR: u64 = 4;
 /// one; within these bounds.
 const POLLS_PER_STEP: f64 = 8.0;
 const MIN_POLL_S: f64 = 0.001;
-const POLL_S: f64 = 0.005;
-const MAX_POLL: Nanos = Nanos(20_000_000);
+const MAX_POLL_S: f64 = 0.005;
+/// Time until the next poll while nothing may begin.
+const IDLE_POLL: Nanos = Nanos(20_000_000);
 
 /// State of the direct comparison.
 #[derive(Clone, Debug)]
@@ -160,9 +161,9 @@ impl DirectComparison {
             let takes = self.device_rate.map_or(0.0, |device_rate| {
                 self.step().bytes().0 as f64 / device_rate
             });
-            Nanos(((takes / POLLS_PER_STEP).clamp(MIN_POLL_S, POLL_S) * 1e9) as u64)
+            Nanos(((takes / POLLS_PER_STEP).clamp(MIN_POLL_S, MAX_POLL_S) * 1e9) as u64)
         } else {
-            MAX_POLL
+            IDLE_POLL
         }
     }
 }

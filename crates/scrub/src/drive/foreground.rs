@@ -301,7 +301,7 @@ fn the_least_rate_costs_few_superblocks() {
         ..at(0.3, Noise::None)
     };
     run(&mut model, None, 180);
-    let mib = model.position * 512.0 / study::pace::MAX_MIN_RATE;
+    let mib = model.position * 512.0 / record::Bytes::MIB.0 as f64;
     assert!((10.0..400.0).contains(&mib), "near the least: {mib}");
     let each = f64::from(model.superblocks) / mib;
     println!("{each:.1} superblocks for each MiB");

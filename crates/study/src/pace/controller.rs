@@ -502,10 +502,11 @@ impl Controller {
     }
 
     /// True if this next bound moves by more than half of what a cycle may move it, and limits the rate, or the last
-    /// one did: far above the rate, the bound of a loss by chance doubles with each cycle and tells nothing.
+    /// one did: far above the rate, the bound of a loss by chance doubles with each cycle and tells nothing. Below the
+    /// minimum rate, which is kept anyway, it changes nothing.
     fn moves_far(&self, next: Option<f64>) -> bool {
-        let before = self.bound.unwrap_or(f64::INFINITY);
-        let next = next.unwrap_or(f64::INFINITY);
+        let before = self.bound.unwrap_or(f64::INFINITY).max(self.least);
+        let next = next.unwrap_or(f64::INFINITY).max(self.least);
         let is_limit = before.min(next) < self.log_rate.exp();
         let moved = (next / before).ln().abs();
         is_limit && moved > 0.5 * MAX_BOUND_CHANGE.ln()
@@ -767,4 +768,29 @@ fn aim(target_s: Option<f64>, asked_s: Option<f64>, own_s: Option<f64>) -> Optio
 /// Bytes by which the background may be behind a rate that it uses.
 fn most_behind(allowed: f64) -> f64 {
     BEHIND + BEHIND_S * allowed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bound_moves_far_where_it_limits_the_rate_above_the_minimum() {
+        let mut controller = Controller::new(Targets::default());
+        controller.least = 1e5;
+        controller.log_rate = 1e6_f64.ln();
+        for (before, next, moves_far) in [
+            (None, Some(5e5), true),
+            (Some(8e5), Some(4e5), true),
+            (Some(8e5), Some(7e5), false),
+            // Far above the rate.
+            (Some(2e7), Some(1e7), false),
+            (None, Some(1e7), false),
+            // Below the minimum, which is kept anyway.
+            (Some(8e4), Some(4e4), false),
+        ] {
+            controller.bound = before;
+            assert_eq!(controller.moves_far(next), moves_far, "{before:?} {next:?}");
+        }
+    }
 }

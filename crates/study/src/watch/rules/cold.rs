@@ -33,10 +33,11 @@ const MIN_SLOW_S: f64 = 0.003;
 /// and twice that behind another one, or where the host gives its guest no processor in time; a block that is
 /// fetched from a snapshot takes tens of milliseconds on top.
 const SLOW_UNKNOWN_DISK_S: f64 = 0.04;
+/// Requests in flight above which they do not count as one at a time, for that.
+const MAX_IN_FLIGHT_UNKNOWN_DISK: f64 = 1.3;
 /// Multiple of the writes' latency that reads must take, where there are writes: a cause that makes all
 /// requests slow is no cold block.
 const MIN_READ_WRITE_RATIO: f64 = 2.0;
-const MIN_READ_WRITE_RATIO_ALONE: f64 = 1.3;
 /// Multiple of the wait of its siblings that is slow among them, as for `slow-member`.
 const SLOW_SIBLING_RATIO: f64 = 2.0;
 /// Requests in flight above which the queue may be why reads wait.
@@ -156,7 +157,7 @@ fn slow_reads(points: &[Point], all: &[Point]) -> Option<SlowReads> {
         (_, Some(write)) if wait >= SLOW_RATIO * write => {
             format!("its writes take {}", time(write))
         }
-        _ if wait >= SLOW_UNKNOWN_DISK_S && in_flight <= MIN_READ_WRITE_RATIO_ALONE => {
+        _ if wait >= SLOW_UNKNOWN_DISK_S && in_flight <= MAX_IN_FLIGHT_UNKNOWN_DISK => {
             "a healthy disk takes far less".to_owned()
         }
         _ => return None,
