@@ -137,7 +137,7 @@ fn sentences_of_the_first_hour_end_in_a_command() {
             answer: run("trace show data"),
             status: 2,
             message: "data could not be read: it is a directory",
-            command: "disksmith trace record DEVICE --output data".to_owned(),
+            command: "disksmith trace record DEVICE --output data/trace.dst".to_owned(),
         },
         Case {
             situation: "a result of fio that is not there",
