@@ -183,15 +183,17 @@ fn sentences_of_the_first_hour_end_in_a_command() {
         },
     ]);
     if crate::support::has_program("ssh") {
-        let mut top = Running::start(&mut place.command("fleet top --hosts no-such-host.invalid"));
-        top.wait_for_text("no-such-host.invalid was not reached");
+        let closed = crate::support::ports::free_port();
+        fs::write(place.path("hosts"), format!("127.0.0.1 port={closed}\n")).unwrap();
+        let mut top = Running::start(&mut place.command("fleet top --list ./hosts"));
+        top.wait_for_text("127.0.0.1 was not reached");
         top.signal(rustix::process::Signal::INT);
         check(vec![Case {
             situation: "a host that is not there",
             answer: top.end(),
             status: 2,
-            message: "no host was reached: no-such-host.invalid was not reached",
-            command: "ssh -v no-such-host.invalid".to_owned(),
+            message: "Connection refused; to see more",
+            command: format!("ssh -v -p {closed} 127.0.0.1"),
         }]);
     }
     // No manager of packages and no mdadm are found there.
