@@ -175,6 +175,13 @@ fn sentences_of_the_first_hour_end_in_a_command() {
             command: "ls /etc/disksmith".to_owned(),
         },
         Case {
+            situation: "a folder for a configuration",
+            answer: run("config check data"),
+            status: 2,
+            message: "data cannot be read: it is a directory",
+            command: "ls data".to_owned(),
+        },
+        Case {
             situation: "a list of hosts that is not there",
             answer: run("fleet run --list no-list -- devices"),
             status: 2,
@@ -263,6 +270,13 @@ fn with_root_what_another_user_meets_in_the_first_hour_ends_in_a_command() {
             status: 2,
             message: "Permission denied",
             command: format!("sudo {program} bench {secret} {BRIEFLY}"),
+        },
+        Case {
+            situation: "a configuration of root's",
+            answer: run(&format!("config check {secret}")),
+            status: 2,
+            message: "cannot be read: this user may not",
+            command: format!("sudo {program} config check {secret}"),
         },
         Case {
             situation: "times of requests, without root",
