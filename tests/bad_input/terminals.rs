@@ -66,6 +66,10 @@ fn answers_fit_the_terminal_and_the_locale_of_the_first_hour() {
     ] {
         let mut narrow = place.command(words);
         let narrow = output_of(narrow.env("COLUMNS", "40")).ends_with(0);
+        let whole = place.run(words).ends_with(0);
+        let options = whole.out.lines().filter(|line| line.starts_with("    -"));
+        let broken = options.filter(|option| !narrow.out.lines().any(|line| line == *option));
+        assert_eq!(broken.collect::<Vec<_>>(), [""; 0], "{words:?}");
         let is_sentence = |line: &&str| {
             let has_columns = line.trim_start().contains("  ");
             let commands = ["$ ", "+ ", "    -", "mdadm ", "'disksmith "];

@@ -22,9 +22,10 @@ echo check > /sys/block/md0/md/sync_action
 disksmith watch --prometheus 9187 >&2 &
 for i in $(seq 100); do
     sleep 1
-    wget -qO metrics http://127.0.0.1:9187/metrics && grep -q '^disksmith_md_done_ratio' metrics && break
+    wget -qO metrics http://127.0.0.1:9187/metrics && grep -q '^disksmith_md_done_ratio' metrics && cat metrics && exit
 done
-cat metrics
+echo 'no ratio of the check within 100 s' >&2
+exit 9
 ";
 
 /// A watch of a disk whose requests are traced. `None`, with a note, where that cannot be.

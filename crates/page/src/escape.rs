@@ -30,6 +30,9 @@ const UNITS: [&str; 20] = [
     "B/s", "KiB/s", "MiB/s", "GiB/s", "sectors",
 ];
 
+/// Longest option that stays in one line, in characters: a longer word of data would be wider than the page.
+const MAX_OPTION_CHARS: usize = 30;
+
 /// A word without the signs around it.
 fn bare(word: &str) -> &str {
     word.trim_matches(|c| ".,;:()".contains(c))
@@ -46,7 +49,8 @@ pub fn sentence(text: &str) -> String {
         if let Some(unit) = unit {
             whole = format!("{word} {unit}");
         }
-        let is_whole = unit.is_some() || bare(word).starts_with("--");
+        let is_option = bare(word).starts_with("--") && word.chars().count() <= MAX_OPTION_CHARS;
+        let is_whole = unit.is_some() || is_option;
         let (begin, end) = match is_whole {
             true => ("<span class=\"whole\">", "</span>"),
             false => ("", ""),
@@ -98,6 +102,8 @@ mod tests {
             "a <span class=\"whole\">--</span> b 3 disks"
         );
         assert_eq!(sentence(""), "");
+        let path = format!("--{}", "x".repeat(MAX_OPTION_CHARS));
+        assert_eq!(sentence(&path), path);
     }
 
     #[test]

@@ -46,8 +46,12 @@ fn failed(path: &Path) -> impl Fn(io::Error) -> ReadError {
         ) {
             return ReadError::Io { path, source };
         }
+        let output = match kind {
+            io::ErrorKind::IsADirectory => path.join("trace.dst"),
+            _ => path.clone(),
+        };
         let words = ["trace", "record", "DEVICE", "--output"].map(OsString::from);
-        let words = [&words[..], &[path.clone().into()]].concat();
+        let words = [&words[..], &[output.into()]].concat();
         let record = exec::line("disksmith".as_ref(), &words);
         let reason = remedy::file(&source, &format!("a trace is recorded by: {record}"));
         ReadError::Unopened { path, reason }

@@ -11,9 +11,9 @@ const UNBOUNDED_COLUMNS: usize = usize::MAX;
 /// The narrowest window that an answer is laid out for.
 const MIN_COLUMNS: usize = 20;
 /// First words of the commands that sentences end in, beside this program's.
-const COMMAND_WORDS: [&str; 14] = [
-    "apk", "apt-get", "dnf", "echo", "export", "iostat", "kill", "ls", "mdadm", "pacman", "ss",
-    "ssh", "sudo", "zypper",
+const COMMAND_WORDS: [&str; 15] = [
+    "apk", "apt-get", "dnf", "echo", "export", "iostat", "kill", "ls", "mdadm", "mkdir", "pacman",
+    "ss", "ssh", "sudo", "zypper",
 ];
 
 /// Number of columns: as many as the user gives (`COLUMNS`), else as the window has, else endlessly many, so

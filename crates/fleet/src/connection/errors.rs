@@ -41,8 +41,8 @@ fn places(list: &str) -> String {
     places.join(",")
 }
 
-/// Reason why a host was not reached, as a sentence, by the output of ssh.
-pub(crate) fn unreached(name: &str, stderr: &str) -> String {
+/// Reason why a host was not reached, as a sentence, by the output of ssh. `verbose` is the command that shows more.
+pub(crate) fn unreached(name: &str, verbose: &str, stderr: &str) -> String {
     let output = stderr.replace("\r\n", "\n");
     let last = output.lines().rfind(|line| !line.trim().is_empty());
     let last = last
@@ -62,6 +62,6 @@ pub(crate) fn unreached(name: &str, stderr: &str) -> String {
     } else if stderr.contains("Permission denied") {
         format!("{name} accepts none of the available keys: {last}.")
     } else {
-        format!("{name} was not reached: {last}; to see more: ssh -v {name}")
+        format!("{name} was not reached: {last}; to see more: {verbose}")
     }
 }

@@ -24,6 +24,7 @@
 mod bootstrap;
 mod process;
 
+use std::ffi::OsString;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::Command;
@@ -31,6 +32,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use bootstrap::{Bootstrap, STEP_TIMEOUT};
+use linux::exec;
 use process::{ChildEnd, Ssh};
 
 use crate::connection::program::Program;
@@ -64,9 +66,7 @@ impl OpenSsh {
     /// master of other connections. An existing master is used.
     fn command(&self, host: &Host, script: &str) -> Command {
         let mut command = Command::new("ssh");
-        if let Some(config) = &self.config {
-            command.arg("-F").arg(config);
-        }
+        command.args(self.options(host));
         let connect_timeout = self.connect_timeout.as_secs().max(1);
         command.arg("-T");
         for option in [
@@ -84,17 +84,32 @@ impl OpenSsh {
         ] {
             command.arg("-o").arg(option);
         }
+        command.arg("--").arg(address(host)).arg(one_line(script));
+        command
+    }
+
+    /// The options of ssh that are about this host.
+    fn options(&self, host: &Host) -> Vec<OsString> {
+        let mut options: Vec<OsString> = Vec::new();
+        if let Some(config) = &self.config {
+            options.extend(["-F".into(), config.into()]);
+        }
         if let Some(port) = host.port {
-            command.arg("-p").arg(port.to_string());
+            options.extend(["-p".into(), port.to_string().into()]);
         }
         let fallback = self.user.as_ref().filter(|_| !host.address.contains('@'));
         if let Some(user) = host.user.as_ref().or(fallback) {
-            command.arg("-l").arg(user);
+            options.extend(["-l".into(), user.into()]);
         }
-        // Brackets are for addresses with a port behind them, and ssh knows none.
-        let address = host.address.replace(['[', ']'], "");
-        command.arg("--").arg(address).arg(one_line(script));
-        command
+        options
+    }
+
+    /// The command with which a person sees why a host is not reached.
+    fn verbose(&self, host: &Host) -> String {
+        let mut words = self.options(host);
+        words.insert(0, "-v".into());
+        words.push(address(host).into());
+        exec::line("ssh".as_ref(), &words)
     }
 
     /// The program for a host with this processor.
@@ -122,6 +137,7 @@ impl Transport for OpenSsh {
         let mut talk = Bootstrap {
             host,
             ssh: &mut ssh,
+            verbose: self.verbose(host),
             interrupt,
         };
         let arch = talk.arch(self.connect_timeout)?;
@@ -155,6 +171,7 @@ impl Transport for OpenSsh {
         let mut talk = Bootstrap {
             host,
             ssh: &mut ssh,
+            verbose: self.verbose(host),
             interrupt,
         };
         talk.arch(self.connect_timeout)?;
@@ -169,6 +186,11 @@ impl Transport for OpenSsh {
             end: Box::new(end),
         })
     }
+}
+
+/// Address of a host for ssh. Brackets are for addresses with a port behind them, and ssh knows none.
+fn address(host: &Host) -> String {
+    host.address.replace(['[', ']'], "")
 }
 
 /// A script, quoted as one word of a login shell's command line.

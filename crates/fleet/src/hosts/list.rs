@@ -22,6 +22,8 @@
 
 use std::path::{Path, PathBuf};
 
+use linux::exec;
+
 use crate::hosts::host::{Host, duplicates, no_address, port, shortened};
 use crate::hosts::node_set::evaluate;
 
@@ -48,12 +50,16 @@ pub(super) fn list_path(name: &Path, home: Option<&Path>) -> Result<PathBuf, Str
             name.display(),
             machines.display()
         )),
-        (false, false) => Err(format!(
-            "There is no list '{0}': neither {1} nor a file of this name in this folder exists. A host \
-             is added to a list by: echo HOST >> {1}",
-            name.display(),
-            machines.display()
-        )),
+        (false, false) => {
+            let folder = exec::line("mkdir".as_ref(), &["-p".into(), home.join(".dsh").into()]);
+            Err(format!(
+                "There is no list '{}': neither {} nor a file of this name in this folder exists. A host \
+                 is added to a list by: {folder} && echo HOST >> {}",
+                name.display(),
+                machines.display(),
+                exec::line(machines.as_ref(), &[])
+            ))
+        }
     }
 }
 
@@ -271,6 +277,14 @@ mod tests {
             reported.contains(".dsh/machines.no-such-list"),
             "{reported}"
         );
+        // The command works where the folder is missing, and whatever the names are.
+        let spaced = home.path().join("my home");
+        let reported = list_path(Path::new("it's"), Some(&spaced)).unwrap_err();
+        let (_, command) = reported.rsplit_once(": ").unwrap();
+        let mut shell = std::process::Command::new("sh");
+        assert!(shell.args(["-c", command]).status().unwrap().success());
+        let machines = spaced.join(".dsh/machines.it's");
+        assert_eq!(std::fs::read_to_string(machines).unwrap(), "HOST\n");
         std::fs::create_dir(home.path().join(".dsh")).unwrap();
         let own = home.path().join(".dsh/machines.mine");
         std::fs::write(&own, "a\n").unwrap();

@@ -34,6 +34,8 @@ const POLL: Duration = Duration::from_millis(100);
 pub(super) struct Bootstrap<'a> {
     pub(super) host: &'a Host,
     pub(super) ssh: &'a mut Ssh,
+    /// Command with which a person sees why the host is not reached.
+    pub(super) verbose: String,
     pub(super) interrupt: &'a AtomicBool,
 }
 
@@ -100,7 +102,7 @@ impl Bootstrap<'_> {
         let code = status.and_then(|status| status.code());
         // ssh itself ends with 255 where something of its own went wrong (ssh(1), EXIT STATUS).
         if code == Some(255) || code.is_none() || step == "host" {
-            return ConnectionError::Unreached(unreached(name, &ssh_output));
+            return ConnectionError::Unreached(unreached(name, &self.verbose, &ssh_output));
         }
         ConnectionError::Lost(format!(
             "{name} ended while the agent was started: {ssh_output}."

@@ -53,7 +53,7 @@ fn the_address_is_behind_the_options_and_the_host_s_own_user_counts() {
     let mut ssh = ssh();
     let ssh_text = ssh_arguments(&ssh, &host("10.0.0.1")).join(" ");
     assert!(
-        ssh_text.contains("-l root -- 10.0.0.1 exec sh -c '"),
+        ssh_text.starts_with("-l root -T ") && ssh_text.contains(" -- 10.0.0.1 exec sh -c '"),
         "{ssh_text}"
     );
     assert!(
@@ -74,11 +74,12 @@ fn the_address_is_behind_the_options_and_the_host_s_own_user_counts() {
         ..host("h")
     };
     let ssh_text = ssh_arguments(&ssh, &own);
-    assert_eq!(ssh_text[..2], ["-F", "my config"]);
-    let ssh_text = ssh_text.join(" ");
-    assert!(
-        ssh_text.contains("-p 2222 -l ec2-user -- h exec"),
-        "{ssh_text}"
+    let options = ["-F", "my config", "-p", "2222", "-l", "ec2-user"];
+    assert_eq!(ssh_text[..6], options);
+    assert!(ssh_text.join(" ").contains(" -- h exec"), "{ssh_text:?}");
+    assert_eq!(
+        ssh.verbose(&own),
+        "ssh -v -F 'my config' -p 2222 -l ec2-user h"
     );
 }
 
@@ -305,14 +306,14 @@ fn refusals_and_failures_are_sentences() {
         ),
         (
             "ssh: connect to host h port 22: Connection refused\r\n",
-            "was not reached: ssh: connect to host h port 22: Connection refused; to see more: ssh -v db1",
+            "was not reached: ssh: connect to host h port 22: Connection refused; to see more: ssh -v -p 2222 h",
         ),
         (
             "",
-            "was not reached: ssh said nothing; to see more: ssh -v db1",
+            "was not reached: ssh said nothing; to see more: ssh -v -p 2222 h",
         ),
     ] {
-        let sentence = unreached("db1", ssh_text);
+        let sentence = unreached("db1", "ssh -v -p 2222 h", ssh_text);
         assert!(sentence.contains(expected), "{sentence}");
     }
 }

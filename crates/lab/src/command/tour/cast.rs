@@ -85,6 +85,7 @@ impl Cast {
         speed: Option<f64>,
         interrupt: &AtomicBool,
     ) -> io::Result<()> {
+        let mut is_bold = false;
         for piece in &self.pieces {
             if let Some(speed) = speed {
                 wait(piece.after.div_f64(speed), interrupt);
@@ -93,7 +94,11 @@ impl Cast {
                 break;
             }
             let text = piece.text.replace("\r\n", "\n");
-            let lines = text.split('\n').map(|line| fitted_line(line, columns));
+            let lines = text.split('\n').map(|line| {
+                let was_bold = is_bold;
+                is_bold = is_bold_after(line, was_bold);
+                fitted_line(line, columns, was_bold)
+            });
             let mut text = lines.collect::<Vec<_>>().join("\n");
             if !has_styles {
                 text = text.replace(BOLD, "").replace(PLAIN, "");
@@ -107,14 +112,22 @@ impl Cast {
     }
 }
 
+/// True where the text after a line is bold; `is_bold` is about the text before it.
+fn is_bold_after(line: &str, is_bold: bool) -> bool {
+    match (line.rfind(BOLD), line.rfind(PLAIN)) {
+        (None, None) => is_bold,
+        (bold, plain) => bold > plain,
+    }
+}
+
 /// A line of the recording in so many columns. Commands, which are bold as titles are, and those that a step ran stay in
-/// one piece.
-fn fitted_line(line: &str, columns: usize) -> String {
+/// one piece. `is_bold` is true within a command of several lines.
+fn fitted_line(line: &str, columns: usize, is_bold: bool) -> String {
     let bold = line.strip_prefix(BOLD);
     if let Some(title) = bold.and_then(|bold| bold.strip_suffix(PLAIN)?.strip_prefix("== ")) {
         return format!("{BOLD}{}{PLAIN}", fitted(&format!("== {title}"), columns));
     }
-    match bold.is_some() || line.starts_with("+ ") || line.ends_with(PLAIN) {
+    match is_bold || bold.is_some() || line.starts_with("+ ") {
         true => line.to_owned(),
         false => fitted(line, columns),
     }
@@ -161,20 +174,37 @@ mod tests {
     fn sentences_are_broken_to_the_window_and_commands_are_not() {
         let sentence = "A cap, a bad volume, or only cold? Random places are read.";
         assert_eq!(
-            fitted_line(sentence, 40),
+            fitted_line(sentence, 40, false),
             "A cap, a bad volume, or only cold?\nRandom places are read."
         );
         let command = format!("{BOLD}$ disksmith bench /dev/vda --phase seek --seconds 5s{PLAIN}");
         let of_step = "+ mdadm --manage /dev/md127 --replace /dev/vdd --with /dev/vdf";
         for line in [&command, of_step] {
-            assert_eq!(fitted_line(line, 40), line);
+            assert_eq!(fitted_line(line, 40, false), line);
         }
-        assert_eq!(fitted_line(sentence, usize::MAX), sentence);
+        assert_eq!(fitted_line(sentence, usize::MAX, false), sentence);
         let title = format!("{BOLD}== 2 of 4: an array, and a file system aligned to it =={PLAIN}");
         assert_eq!(
-            fitted_line(&title, 40),
+            fitted_line(&title, 40, false),
             format!("{BOLD}== 2 of 4: an array, and a file system\naligned to it =={PLAIN}")
         );
+    }
+
+    #[test]
+    fn commands_of_several_lines_stay_as_they_are() {
+        let sentence = "A cap, a bad volume, or only cold? Random places are read.";
+        let command = "$ disksmith array create --name data \\\n    --members /dev/vdb,/dev/vdc,/dev/vdd \\\n    \
+                       --destroy /dev/vdb --destroy /dev/vdc";
+        let text = format!("{BOLD}{command}{PLAIN}\n{sentence}");
+        let pieces = text.split_inclusive("vdd").map(|text| OutputPiece {
+            after: Duration::ZERO,
+            text: text.to_owned(),
+        });
+        let cast = Cast {
+            pieces: pieces.collect(),
+        };
+        let fitted = fitted(sentence, 40);
+        assert_eq!(played(&cast, false, false), format!("{command}\n{fitted}"));
     }
 
     #[test]
