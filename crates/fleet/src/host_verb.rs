@@ -182,79 +182,75 @@ impl HostVerb {
 
     /// Targets that the verb is allowed to overwrite: `fleet run` shows them and asks first.
     pub(crate) fn overwrites(&self) -> &[OsString] {
-        match self {
-            HostVerb::Bench(args) if bench::overwrites(args) => &args.destroy,
-            HostVerb::Replay(args) if !args.options.reads_only => &args.destroy,
-            HostVerb::Zero(args) if !args.dry_run => &args.destroy,
-            // One that is shown or given up overwrites nothing of what is named.
-            HostVerb::Sweep(args)
-                if !args.dry_run && args.show.is_none() && args.abandon.is_none() =>
-            {
-                &args.destroy
-            }
-            HostVerb::Array(args) => match &args.verb {
-                ArrayVerb::Create(args) if !args.dry_run => &args.destroy,
-                ArrayVerb::Replace(args) if !args.dry_run => &args.destroy,
-                ArrayVerb::Stop(args) if !args.dry_run => &args.destroy,
-                _ => &[],
-            },
-            // Named one by one, so that of a new verb the compiler asks.
-            HostVerb::Bench(_)
-            | HostVerb::Replay(_)
-            | HostVerb::Zero(_)
-            | HostVerb::Sweep(_)
-            | HostVerb::Devices(_)
-            | HostVerb::Runs(_)
-            | HostVerb::Show(_)
-            | HostVerb::Compare(_)
-            | HostVerb::Report(_)
-            | HostVerb::Import(_)
-            | HostVerb::Warm(_)
-            | HostVerb::Scrub(_)
-            | HostVerb::Watch(_)
-            | HostVerb::Mark(_)
-            | HostVerb::Trace(_)
-            | HostVerb::Cost(_)
-            | HostVerb::Tally(_)
-            | HostVerb::Doctor(_)
-            | HostVerb::Playbook(_)
-            | HostVerb::Ledger(_)
-            | HostVerb::Lab(_) => &[],
-        }
+        self.effects().overwrites
     }
 
     /// True where hosts are compared by the verb's answer.
     pub(crate) fn is_compared(&self) -> bool {
-        matches!(
-            self,
-            HostVerb::Bench(_) | HostVerb::Zero(_) | HostVerb::Warm(_) | HostVerb::Doctor(_)
-        )
+        self.effects().is_compared
     }
 
     /// True where the verb's result is worthless while another measures next to it.
     pub(crate) fn measures(&self) -> bool {
+        self.effects().measures
+    }
+
+    /// The effects of the verb. All verbs are named, so that the compiler asks for those of a new one.
+    fn effects(&self) -> VerbEffects<'_> {
+        let none = VerbEffects::default();
+        let compared = VerbEffects {
+            is_compared: true,
+            ..none
+        };
         match self {
-            HostVerb::Bench(_) | HostVerb::Replay(_) => true,
-            HostVerb::Sweep(args) => !args.dry_run && args.show.is_none(),
+            HostVerb::Bench(args) => VerbEffects {
+                overwrites: destroyed(bench::overwrites(args), &args.destroy),
+                measures: true,
+                ..compared
+            },
+            HostVerb::Replay(args) => VerbEffects {
+                overwrites: destroyed(!args.options.reads_only, &args.destroy),
+                measures: true,
+                ..none
+            },
+            // One that is shown or given up overwrites nothing of what is named.
+            HostVerb::Sweep(args) => {
+                let runs = !args.dry_run && args.show.is_none();
+                VerbEffects {
+                    overwrites: destroyed(runs && args.abandon.is_none(), &args.destroy),
+                    measures: runs,
+                    ..none
+                }
+            }
+            HostVerb::Zero(args) => VerbEffects {
+                overwrites: destroyed(!args.dry_run, &args.destroy),
+                ..compared
+            },
+            HostVerb::Array(args) => VerbEffects {
+                overwrites: match &args.verb {
+                    ArrayVerb::Create(args) => destroyed(!args.dry_run, &args.destroy),
+                    ArrayVerb::Replace(args) => destroyed(!args.dry_run, &args.destroy),
+                    ArrayVerb::Stop(args) => destroyed(!args.dry_run, &args.destroy),
+                    ArrayVerb::List(_) => &[],
+                },
+                ..none
+            },
+            HostVerb::Warm(_) | HostVerb::Doctor(_) => compared,
             HostVerb::Devices(_)
             | HostVerb::Runs(_)
             | HostVerb::Show(_)
             | HostVerb::Compare(_)
             | HostVerb::Report(_)
             | HostVerb::Import(_)
-            | HostVerb::Array(_)
-            | HostVerb::Warm(_)
             | HostVerb::Scrub(_)
-            | HostVerb::Zero(_)
             | HostVerb::Watch(_)
             | HostVerb::Mark(_)
             | HostVerb::Trace(_)
             | HostVerb::Cost(_)
             | HostVerb::Tally(_)
-            | HostVerb::Doctor(_)
             | HostVerb::Playbook(_)
             | HostVerb::Ledger(_)
-            | HostVerb::Lab(_) => false,
+            | HostVerb::Lab(_) => none,
         }
     }
 
@@ -294,6 +290,22 @@ impl HostVerb {
             ))),
         }
     }
+}
+
+/// Effects of a verb that `fleet` goes by.
+#[derive(Clone, Copy, Debug, Default)]
+struct VerbEffects<'a> {
+    /// Targets that it is allowed to overwrite.
+    overwrites: &'a [OsString],
+    /// True where its result is worthless while another measures next to it.
+    measures: bool,
+    /// True where hosts are compared by its answer.
+    is_compared: bool,
+}
+
+/// The targets of `--destroy`, where the verb overwrites any.
+fn destroyed(overwrites: bool, targets: &[OsString]) -> &[OsString] {
+    if overwrites { targets } else { &[] }
 }
 
 /// The types of the documents that the verbs print.
