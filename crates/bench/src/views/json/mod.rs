@@ -23,14 +23,17 @@ pub use target::MachineDocument;
 
 /// Document of one run, with a line end.
 pub(crate) fn document(run: &Run, conclusion: &Conclusion) -> String {
-    // Memory is all that could fail, and there is none that could.
-    serde_json::to_string_pretty(&RunDocument::of(run, conclusion)).unwrap_or_default() + "\n"
+    text(&RunDocument::of(run, conclusion))
 }
 
 /// Document of another tool's run, with a line end.
 pub(crate) fn imported(run: &ImportedRun, judged: &ImportConclusion) -> String {
+    text(&ImportedDocument::of(run, judged))
+}
+
+fn text(document: &impl Serialize) -> String {
     // Memory is all that could fail, and there is none that could.
-    serde_json::to_string_pretty(&ImportedDocument::of(run, judged)).unwrap_or_default() + "\n"
+    serde_json::to_string_pretty(document).unwrap_or_default() + "\n"
 }
 
 /// The document of `bench --json`.
