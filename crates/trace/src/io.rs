@@ -102,12 +102,12 @@ pub enum ReadError {
         /// The system's error.
         source: std::io::Error,
     },
-    /// There is no such file, or none that this user may read.
+    /// The file could not be opened.
     #[error("{} could not be read: {reason}", path.display())]
     Unopened {
         /// The file.
         path: PathBuf,
-        /// The reason, with a command to type.
+        /// The reason; of a file that is missing, or that this user may not read, with a command to type.
         reason: String,
     },
     /// Text that the format does not have.

@@ -38,22 +38,16 @@ pub fn open(path: &Path) -> Result<Box<dyn TraceReader>, ReadError> {
 }
 
 fn failed(path: &Path) -> impl Fn(io::Error) -> ReadError {
-    move |source| {
-        let (kind, path) = (source.kind(), path.to_path_buf());
-        if !matches!(
-            kind,
-            io::ErrorKind::NotFound | io::ErrorKind::IsADirectory | io::ErrorKind::PermissionDenied
-        ) {
-            return ReadError::Io { path, source };
-        }
-        let output = match kind {
+    move |error| {
+        let path = path.to_path_buf();
+        let output = match error.kind() {
             io::ErrorKind::IsADirectory => path.join("trace.dst"),
             _ => path.clone(),
         };
         let words = ["trace", "record", "DEVICE", "--output"].map(OsString::from);
         let words = [&words[..], &[output.into()]].concat();
         let record = exec::line("disksmith".as_ref(), &words);
-        let reason = remedy::file(&source, &format!("a trace is recorded by: {record}"));
+        let reason = remedy::file(&error, &format!("a trace is recorded by: {record}"));
         ReadError::Unopened { path, reason }
     }
 }
