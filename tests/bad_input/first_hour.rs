@@ -214,22 +214,27 @@ fn sentences_of_the_first_hour_end_in_a_command() {
 
 #[test]
 fn with_root_what_another_user_meets_in_the_first_hour_ends_in_a_command() {
-    let Some(nobody) = OtherUser::new() else {
+    let Some(other_user) = OtherUser::new() else {
         return;
     };
-    let program = nobody.folder.path().join("disksmith").display().to_string();
-    let closed = nobody.folder.path().join("closed");
+    let program = other_user
+        .folder
+        .path()
+        .join("disksmith")
+        .display()
+        .to_string();
+    let closed = other_user.folder.path().join("closed");
     fs::create_dir(&closed).unwrap();
-    let secret = nobody.folder.path().join("secret");
+    let secret = other_user.folder.path().join("secret");
     fs::write(&secret, [1; 1 << 20]).unwrap();
     fs::set_permissions(&secret, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
     let (closed, secret) = (closed.display(), secret.display());
     let run = |words: &str| {
         let words = words.split(' ').collect::<Vec<_>>();
-        output_of(nobody.command().args(words))
+        output_of(other_user.command().args(words))
     };
     let homeless = |home: Option<&str>| {
-        let mut command = nobody.command();
+        let mut command = other_user.command();
         command
             .env_remove("DISKSMITH_LEDGER")
             .env_remove("XDG_STATE_HOME");
@@ -241,13 +246,13 @@ fn with_root_what_another_user_meets_in_the_first_hour_ends_in_a_command() {
     };
     let export = OTHER_LEDGER.to_owned();
     // An emulator that is found and never started.
-    let emulators = nobody.folder.path().join("emulators");
+    let emulators = other_user.folder.path().join("emulators");
     fs::create_dir(&emulators).unwrap();
     for name in ["qemu-system-x86_64", "qemu-system-aarch64"] {
         fs::write(emulators.join(name), "").unwrap();
     }
     let lab = |home: Option<&str>| {
-        let mut command = nobody.command();
+        let mut command = other_user.command();
         command.env_remove("XDG_CACHE_HOME").env("PATH", &emulators);
         match home {
             Some(home) => command.env("HOME", home),
@@ -318,7 +323,7 @@ fn with_root_what_another_user_meets_in_the_first_hour_ends_in_a_command() {
 
 #[test]
 fn with_root_another_user_is_told_how_the_kernels_log_is_read() {
-    let Some(nobody) = OtherUser::new() else {
+    let Some(other_user) = OtherUser::new() else {
         return;
     };
     if !std::path::Path::new("/dev/kmsg").exists() {
@@ -327,14 +332,22 @@ fn with_root_another_user_is_told_how_the_kernels_log_is_read() {
     if !may_mount() {
         return;
     }
-    let program = nobody.folder.path().join("disksmith").display().to_string();
+    let program = other_user
+        .folder
+        .path()
+        .join("disksmith")
+        .display()
+        .to_string();
     // In its place is a file of root's, as some kernels let everybody read it (kernel.dmesg_restrict).
     let script = "touch \"$1.log\"; chmod 600 \"$1.log\"; mount --bind \"$1.log\" /dev/kmsg
         exec setpriv --reuid 65534 --regid 65534 --clear-groups \"$1\" watch --count 1 --plain";
     let mut command = Command::new("unshare");
     command.args(["--mount", "--propagation", "private", "sh", "-ec", script]);
     command.args(["sh", &program]).stdin(Stdio::null());
-    command.env("DISKSMITH_LEDGER", nobody.folder.path().join("ledger.db"));
+    command.env(
+        "DISKSMITH_LEDGER",
+        other_user.folder.path().join("ledger.db"),
+    );
     check(vec![Case {
         situation: "the kernel's log, without root",
         answer: output_of(&mut command),
@@ -509,13 +522,16 @@ fn the_disk_of_the_root_file_system_is_refused_with_the_command_that_lists_other
         return;
     };
     let path = format!("/dev/{}", root["name"].as_str().unwrap());
-    let nobody = OtherUser::new();
+    let other_user = OtherUser::new();
     for verb in ["bench", "zero"] {
         let words = [verb, &path, "--destroy", &path];
-        let of_nobody = nobody
+        let of_other_user = other_user
             .as_ref()
-            .map(|nobody| output_of(nobody.command().args(words)));
-        for answer in [Some(place.run(&words)), of_nobody].into_iter().flatten() {
+            .map(|other_user| output_of(other_user.command().args(words)));
+        for answer in [Some(place.run(&words)), of_other_user]
+            .into_iter()
+            .flatten()
+        {
             let refused = answer.refuses(&[
                 "of the running system, and is never overwritten",
                 "others are listed by: disksmith devices\n",
