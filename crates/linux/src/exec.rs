@@ -162,7 +162,7 @@ impl Exec {
         self
     }
 
-    /// Sets the longest time that it may take. By default a minute.
+    /// Sets the longest time that it may take. By default ten minutes.
     #[must_use]
     pub fn limit(mut self, limit: Duration) -> Exec {
         self.limit = limit;
