@@ -171,8 +171,8 @@ fn sentences_of_the_first_hour_end_in_a_command() {
             situation: "a configuration that is not there",
             answer: run("config check etc/watch.toml"),
             status: 2,
-            message: "etc/watch.toml cannot be read",
-            command: "ls /etc/disksmith".to_owned(),
+            message: "etc/watch.toml cannot be read: there is no such file",
+            command: "ls .".to_owned(),
         },
         Case {
             situation: "a folder for a configuration",
@@ -189,6 +189,45 @@ fn sentences_of_the_first_hour_end_in_a_command() {
             command: "/.dsh/machines.no-list".to_owned(),
         },
     ]);
+    for (situation, words) in [
+        (
+            "a protection of metrics",
+            "watch --prometheus 127.0.0.1:0 --web-config data/none",
+        ),
+        (
+            "a token",
+            "tally --from http:127.0.0.1:0 --store sqlite:tally.db --token-file data/none",
+        ),
+        (
+            "a certificate",
+            "serve --tls-cert data/none --tls-key data/none",
+        ),
+        (
+            "a list of prices",
+            "cost --workload last --prices data/none",
+        ),
+        (
+            "a list of hosts with its path",
+            "fleet run --list data/none -- devices",
+        ),
+        (
+            "a program to send",
+            "fleet run --hosts a --binary data/none -- devices",
+        ),
+        ("a folder of a database", "doctor --data data/none"),
+        (
+            "prices of a sweep",
+            "sweep --devices /dev/null --price data/none",
+        ),
+    ] {
+        check(vec![Case {
+            situation,
+            answer: run(words),
+            status: 2,
+            message: "data/none cannot be read: there is no such file",
+            command: "ls data".to_owned(),
+        }]);
+    }
     if crate::support::has_program("ssh") {
         let closed = crate::support::ports::free_port();
         fs::write(place.path("hosts"), format!("127.0.0.1 port={closed}\n")).unwrap();

@@ -72,8 +72,7 @@ impl InstanceLimits {
     pub(crate) fn find(name: &str, file: Option<&Path>) -> Result<InstanceLimits, Failure> {
         let text = match file {
             Some(path) => fs::read_to_string(path)
-                .with_context(|| format!("{} cannot be read", path.display()))
-                .refused()?,
+                .map_err(|error| Failure::refused(linux::remedy::unread(path, &error)))?,
             None => {
                 let program = aws::command(&["ec2", "describe-instance-types"])
                     .args(["--instance-types", name]);

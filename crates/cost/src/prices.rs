@@ -44,8 +44,8 @@ type Row = BTreeMap<String, String>;
 
 /// The offers of a file.
 pub(crate) fn read(path: &Path) -> anyhow::Result<Vec<Offer>> {
-    let text = fs::read_to_string(path)
-        .with_context(|| format!("the price file {} cannot be read", path.display()))?;
+    let text =
+        fs::read_to_string(path).map_err(|error| anyhow!(linux::remedy::unread(path, &error)))?;
     let is_csv = path
         .extension()
         .is_some_and(|end| end.eq_ignore_ascii_case("csv"));

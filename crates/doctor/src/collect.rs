@@ -26,6 +26,8 @@ pub(crate) fn facts(
 ) -> Result<Facts, Failure> {
     let mut host = HostFacts::read(&context.root).refused()?;
     if let Some(data) = &args.data {
+        std::fs::metadata(data)
+            .map_err(|error| Failure::refused(linux::remedy::unread(data, &error)))?;
         host.add_folder("data", data).refused()?;
     }
     let evidence = match context.open_ledger_if_there()? {

@@ -115,6 +115,19 @@ pub fn file(error: &Error, other: &str) -> String {
     }
 }
 
+/// Sentence on a file that was named by the user and cannot be read: its path, the reason, and what to do. Where there is
+/// none, the command lists the nearest folder above it.
+pub fn unread(path: &Path, error: &Error) -> String {
+    let mut above = path.ancestors().filter(|folder| folder.is_dir());
+    let folder = above.next().unwrap_or(Path::new("."));
+    let list = exec::line("ls".as_ref(), &[folder.into()]);
+    let reason = file(
+        error,
+        &format!("those that are there are listed by: {list}"),
+    );
+    format!("{} cannot be read: {reason}", path.display())
+}
+
 /// Clause on a package that is missing: the command that installs it here.
 pub fn install(package: &str) -> String {
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -212,6 +225,17 @@ mod tests {
         assert!(refused.starts_with("this user may not; "), "{refused}");
         let full = Error::from_raw_os_error(23);
         assert_eq!(file(&full, other), full.to_string());
+    }
+
+    #[test]
+    fn of_a_missing_file_the_nearest_folder_is_listed() {
+        let of = |path: &str| unread(path.as_ref(), &ErrorKind::NotFound.into());
+        let list = "there is no such file; those that are there are listed by: ls";
+        assert_eq!(
+            of("/proc/no/such"),
+            format!("/proc/no/such cannot be read: {list} /proc")
+        );
+        assert_eq!(of("such"), format!("such cannot be read: {list} ."));
     }
 
     #[test]

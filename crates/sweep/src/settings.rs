@@ -173,7 +173,7 @@ fn prices(args: &SweepArgs) -> Result<Option<Prices>, String> {
     let shown = path.display().to_string();
     let text = fs::read(path)
         .map(formats::text::lossy)
-        .map_err(|error| format!("the price file {shown} cannot be read: {error}"))?;
+        .map_err(|error| linux::remedy::unread(path, &error))?;
     Prices::parse(&shown, &text).map(Some)
 }
 

@@ -2,8 +2,6 @@
 
 use std::path::PathBuf;
 
-use anyhow::Context as _;
-
 use crate::args::TallyArgs;
 use crate::places::{self, Stores};
 use crate::source;
@@ -56,8 +54,7 @@ fn token(args: &TallyArgs) -> Result<Option<String>, Failure> {
         return Ok(None);
     };
     let text = std::fs::read_to_string(path)
-        .with_context(|| format!("{} cannot be read", path.display()))
-        .refused()?;
+        .map_err(|error| Failure::refused(linux::remedy::unread(path, &error)))?;
     match text.trim() {
         "" => Err(Failure::refused(format!("{} has no token", path.display()))),
         token => Ok(Some(token.to_owned())),

@@ -198,7 +198,11 @@ fn to_http(
     name: String,
     token: Option<&Path>,
 ) -> anyhow::Result<Destination> {
-    let token = token.map(std::fs::read_to_string).transpose()?;
+    let read = |path: &Path| {
+        std::fs::read_to_string(path)
+            .map_err(|error| anyhow::anyhow!(linux::remedy::unread(path, &error)))
+    };
+    let token = token.map(read).transpose()?;
     Ok(Destination::Http {
         url: format!("http://{}/events", place.address()?),
         name,

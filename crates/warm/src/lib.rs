@@ -256,7 +256,7 @@ fn ask(id: &str, context: &Context, interrupt: &AtomicBool) -> anyhow::Result<Sn
 /// The blocks that a list names.
 fn read(path: &Path) -> anyhow::Result<SnapshotBlocks> {
     let shown = path.display();
-    let list = File::open(path).with_context(|| format!("{shown} cannot be read"))?;
+    let list = File::open(path).map_err(|error| anyhow!(linux::remedy::unread(path, &error)))?;
     blocks::parse(BufReader::new(Utf8::new(list)))
         .with_context(|| format!("{shown} cannot be used"))
 }

@@ -5,10 +5,9 @@ mod program;
 
 use std::ffi::OsString;
 use std::fs;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use linux::{exec, remedy};
+use linux::remedy;
 use serde::Serialize;
 use ui::context::Context;
 use ui::exit::{CommandEnd, Failure, Outcome, sentence};
@@ -134,18 +133,7 @@ fn problems(file: &Path, program: &Program) -> Result<Vec<Problem>, Failure> {
 }
 
 fn read(file: &Path) -> Result<String, Failure> {
-    fs::read_to_string(file).map_err(|error| {
-        let folder = match error.kind() {
-            ErrorKind::IsADirectory => file,
-            _ => Path::new(FOLDER),
-        };
-        let list = exec::line("ls".as_ref(), &[folder.into()]);
-        let reason = remedy::file(
-            &error,
-            &format!("those that are there are listed by: {list}"),
-        );
-        Failure::refused(format!("{} cannot be read: {reason}", file.display()))
-    })
+    fs::read_to_string(file).map_err(|error| Failure::refused(remedy::unread(file, &error)))
 }
 
 fn file_of(verb: &str) -> PathBuf {

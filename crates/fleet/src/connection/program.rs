@@ -30,7 +30,7 @@ impl Program {
     /// A sentence, where it cannot be read or is no program for Linux.
     pub(crate) fn read(path: &Path) -> Result<Program, String> {
         let name = path.display();
-        let bytes = fs::read(path).map_err(|why| format!("{name} cannot be read: {why}."))?;
+        let bytes = fs::read(path).map_err(|error| linux::remedy::unread(path, &error))?;
         let (arch, is_static) = elf(&bytes).ok_or_else(|| {
             format!("{name} cannot be sent to hosts: it is not an ELF file of a known processor.")
         })?;

@@ -126,7 +126,7 @@ pub(crate) fn listed(file: &str, bytes: &[u8]) -> Result<Vec<Host>, Vec<String>>
 fn read(file: &Path) -> Result<Vec<u8>, String> {
     std::fs::read(file)
         .map(formats::text::utf8)
-        .map_err(|why| format!("{} cannot be read: {why}", file.display()))
+        .map_err(|error| linux::remedy::unread(file, &error))
 }
 
 #[cfg(test)]

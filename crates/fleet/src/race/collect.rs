@@ -137,9 +137,7 @@ fn is_answer(file: &Path) -> bool {
 }
 
 fn listed(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
-    let refused = |why: std::io::Error| {
-        Failure::refused(format!("{} cannot be read: {why}", folder.display()))
-    };
+    let refused = |error: std::io::Error| Failure::refused(linux::remedy::unread(folder, &error));
     let entries = fs::read_dir(folder).map_err(refused)?;
     let mut paths: Vec<PathBuf> = entries
         .map(|entry| entry.map(|entry| entry.path()))

@@ -13,7 +13,9 @@ use watch::tls::{TlsOptions, server_config};
 /// # Errors
 /// When they cannot be read, or do not belong together.
 pub(crate) fn acceptor(certificate: &Path, key: &Path) -> anyhow::Result<TlsAcceptor> {
-    let read = |path: &Path| fs::read(path).with_context(|| path.display().to_string());
+    let read = |path: &Path| {
+        fs::read(path).map_err(|error| anyhow::anyhow!(linux::remedy::unread(path, &error)))
+    };
     let config = server_config(&read(certificate)?, &read(key)?, TlsOptions::default())
         .with_context(|| format!("{} with {}", certificate.display(), key.display()))?;
     Ok(TlsAcceptor::from(Arc::new(config)))

@@ -36,7 +36,7 @@ impl ConfigFile {
     pub fn read(&self) -> anyhow::Result<Config> {
         let path = self.path.display();
         let text = std::fs::read_to_string(&self.path)
-            .with_context(|| format!("{path} cannot be read"))?;
+            .map_err(|error| anyhow::anyhow!(linux::remedy::unread(&self.path, &error)))?;
         document::parse(&text).map_err(|wrong| anyhow::anyhow!("{path}{wrong}"))
     }
 

@@ -80,7 +80,8 @@ impl WebConfig {
     /// When something cannot be read, is not known, or would not protect.
     pub(super) fn read(path: &Path) -> anyhow::Result<WebConfig> {
         let name = || path.display().to_string();
-        let text = fs::read_to_string(path).with_context(name)?;
+        let text = fs::read_to_string(path)
+            .map_err(|error| anyhow::anyhow!(linux::remedy::unread(path, &error)))?;
         let folder = path.parent().unwrap_or(Path::new("."));
         WebConfig::parse(&text, folder).with_context(name)
     }

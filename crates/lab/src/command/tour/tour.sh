@@ -1,7 +1,7 @@
 # The tour, in the lab's machine. Each command is shown before it runs, and its status is held against what is true of
 # the volumes. COLUMNS, BOLD and PLAIN come from outside.
 wrong=0
-say() { printf '\n%s\n' "$1"; }
+say() { printf '\n%s\n' "$1" | fold -s -w "$COLUMNS"; }
 part() { printf '\n%s== %s ==%s\n' "$BOLD" "$1" "$PLAIN"; }
 show() { printf '\n%s$ %s%s\n' "$BOLD" "$1" "$PLAIN"; }
 run() {

@@ -125,9 +125,8 @@ impl ClickhouseAddress {
         data: &[u8],
     ) -> Result<String> {
         let password = match &self.password_file {
-            Some(path) => std::fs::read_to_string(path).map_err(|error| {
-                StoreError::refused(format!("{} cannot be read: {error}", path.display()))
-            })?,
+            Some(path) => std::fs::read_to_string(path)
+                .map_err(|error| StoreError::refused(linux::remedy::unread(path, &error)))?,
             None => String::new(),
         };
         let mut request = ureq::post(format!("http://{}/", self.host))

@@ -209,10 +209,7 @@ impl MysqlAddress {
 fn read(path: &Path) -> Result<Client> {
     match std::fs::read_to_string(path) {
         Ok(text) => Ok(Client::parse(&text)),
-        Err(error) => Err(StoreError::refused(format!(
-            "{} cannot be read: {error}",
-            path.display()
-        ))),
+        Err(error) => Err(StoreError::refused(linux::remedy::unread(path, &error))),
     }
 }
 

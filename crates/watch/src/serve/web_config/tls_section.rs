@@ -222,7 +222,8 @@ fn inline_or_file(
         (text, "") => Ok(Some(text.as_bytes().to_vec())),
         ("", file) => {
             let path = folder.join(file);
-            let bytes = fs::read(&path).with_context(|| path.display().to_string());
+            let bytes = fs::read(&path)
+                .map_err(|error| anyhow::anyhow!(linux::remedy::unread(&path, &error)));
             bytes.map(Some)
         }
         _ => bail!("{key} and {key}_file are both given; leave one out"),
