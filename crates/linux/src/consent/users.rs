@@ -181,4 +181,3 @@ fn is_of_process(point: &Path) -> bool {
     let first = of_proc.and_then(|place| place.iter().next()?.to_str());
     first.is_some_and(|name| name.bytes().all(|byte| byte.is_ascii_digit()))
 }
-
