@@ -57,7 +57,7 @@ pub enum TargetSource {
     /// `--keep-p99`, `--keep-mean`.
     Asked,
     /// 1.5 times the foreground's latency without the background, and of the mean 1.3 times where the background goes
-    /// in steps; or that latency and the time of one background request, where that is more.
+    /// in steps; or that latency and the wait for one background request, where that is more.
     Measured,
     /// The same as [`Measured`](Self::Measured), since the foreground alone exceeds the target that was asked for.
     Unreachable,
