@@ -27,7 +27,8 @@ fn layers() -> HashMap<String, (usize, usize)> {
         .collect()
 }
 
-/// The crates of this workspace that a crate depends on, without those of its tests.
+/// The crates of this workspace that a crate depends on, without those of its tests. A line is `name = …` or
+/// `name.workspace = true`.
 fn dependencies(name: &str) -> Vec<String> {
     let manifest = read(&format!("crates/{name}/Cargo.toml"));
     let section = manifest
@@ -35,9 +36,9 @@ fn dependencies(name: &str) -> Vec<String> {
         .nth(1)
         .unwrap_or_default();
     let lines = section.lines().take_while(|line| !line.starts_with('['));
-    let names = lines.filter_map(|line| Some(line.split_once(" = ")?.0.to_owned()));
+    let names = lines.filter_map(|line| Some(line.split_once([' ', '.', '='])?.0.to_owned()));
     names
-        .filter(|name| root().join("crates").join(name).is_dir())
+        .filter(|name| !name.is_empty() && root().join("crates").join(name).is_dir())
         .collect()
 }
 
@@ -67,15 +68,49 @@ fn dependencies_go_down_only() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// A path in backquotes that begins with `crates/`, and names after it that are in the same folder.
+#[test]
+fn dependencies_are_read_in_both_forms() {
+    for (name, below) in [("page", "ui"), ("linux", "record")] {
+        let dependencies = dependencies(name);
+        assert!(
+            dependencies.contains(&below.to_owned()),
+            "{name}: {dependencies:?}"
+        );
+    }
+}
+
+/// `autotests` is off in the crate, so cargo runs only the tests that its manifest names.
+#[test]
+fn each_test_of_the_whole_program_is_in_the_manifest() {
+    let manifest = read("crates/disksmith/Cargo.toml");
+    let mut missing = Vec::new();
+    for entry in fs::read_dir(root().join("tests")).unwrap() {
+        let file = entry.unwrap().file_name().into_string().unwrap();
+        let path = format!("path = \"../../tests/{file}\"");
+        if file.ends_with(".rs") && !manifest.lines().any(|line| line == path) {
+            missing.push(file);
+        }
+    }
+    assert!(missing.is_empty(), "without a [[test]]: {missing:?}");
+}
+
+/// Paths in backquotes that begin with a folder of the repository.
 #[test]
 fn what_contributing_points_to_is_there() {
     let text = read("CONTRIBUTING.md");
+    let folders = [
+        "bench/",
+        "crates/",
+        "docs/",
+        "fuzz/",
+        "packaging/",
+        "tests/",
+    ];
     let named: Vec<&str> = text
         .split('`')
         .skip(1)
         .step_by(2)
-        .filter(|word| word.starts_with("crates/"))
+        .filter(|word| folders.iter().any(|folder| word.starts_with(folder)) && !word.contains('*'))
         .collect();
     assert!(named.len() > 30, "{named:?}");
     let missing: Vec<&&str> = named
@@ -356,6 +391,7 @@ fn cycles(uses: &BTreeMap<String, BTreeSet<String>>) -> BTreeSet<Vec<String>> {
         .collect()
 }
 
+/// By the paths in the code: calls of methods are not seen.
 #[test]
 fn modules_beside_each_other_use_each_other_one_way() {
     let mut wrong = Vec::new();
@@ -374,7 +410,8 @@ fn modules_beside_each_other_use_each_other_one_way() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// By the paths in them: methods that a module adds to a type of the one above it are not seen.
+/// By the paths in the code: a call of a method is none, so a module may add methods to a type of the one above it,
+/// and the one above may call them.
 #[test]
 fn a_module_and_the_modules_within_it_use_each_other_one_way() {
     let mut found = BTreeSet::new();

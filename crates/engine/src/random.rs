@@ -1,10 +1,10 @@
-//! Random numbers for the hot loop: xoshiro256++ (Blackman and Vigna, 2019), four shifts and
-//! rotates a number, seeded by SplitMix64 as its authors advise.
+//! Random numbers for the hot loop: xoshiro256++ (Blackman and Vigna, 2019), with one shift and two rotations
+//! for each number, seeded by SplitMix64 as its authors advise.
 
 use record::random::SplitMix64;
 pub use record::random::derive_seed;
 
-/// Generator of random numbers, one a worker.
+/// Generator of random numbers; each worker has its own.
 pub(crate) struct Random {
     state: [u64; 4],
 }
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_a_seed_draw_other_numbers() {
+    fn seeds_of_different_workers_give_different_numbers() {
         let mut first: Vec<u64> = (0..100)
             .flat_map(|phase| (0..10).map(move |worker| (phase, worker)))
             .map(|(phase, worker)| derive_seed(derive_seed(7, phase), worker))

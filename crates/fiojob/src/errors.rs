@@ -1,8 +1,8 @@
-//! Errors with which a job goes on: `continue_on_error=` and `ignore_error=`.
+//! Non-fatal errors, after which a job continues: `continue_on_error=` and `ignore_error=`.
 
 use crate::pair::PerDirection;
 
-/// Names of the errors from 1 on, by which fio knows them; others are given by their numbers.
+/// Names of errors that fio knows, in the order of their numbers from 1 on. Other errors are given by number.
 const NAMES: [&str; 34] = [
     "EPERM", "ENOENT", "ESRCH", "EINTR", "EIO", "ENXIO", "E2BIG", "ENOEXEC", "EBADF", "ECHILD",
     "EAGAIN", "ENOMEM", "EACCES", "EFAULT", "ENOTBLK", "EBUSY", "EEXIST", "EXDEV", "ENODEV",
@@ -10,45 +10,50 @@ const NAMES: [&str; 34] = [
     "ESPIPE", "EROFS", "EMLINK", "EPIPE", "EDOM", "ERANGE",
 ];
 const EIO: i32 = 5;
-/// Error number for data that differs from what was written. fio counts it with failed checks, whatever request found
-/// it.
+/// Number of the error for data that differs from what was written. As in fio it is an error of verify, also where a read
+/// found it.
 const EILSEQ: i32 = 84;
 
-/// Errors of one kind of request.
+/// Policy for the errors of one kind of request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Kind {
-    /// True if the job goes on with the listed errors, or with fio's default ones where none are listed.
-    goes_on: bool,
+struct ErrorPolicy {
+    /// True if the job continues after the listed errors; where none is listed, after EIO and EILSEQ as in fio.
+    continues: bool,
+    /// Numbers of the errors that `ignore_error=` lists.
     listed: Vec<i32>,
 }
 
-impl Kind {
+impl ErrorPolicy {
+    /// True if the job continues after the error with this number.
     fn has(&self, number: i32) -> bool {
-        let is_known = match self.listed.is_empty() {
+        let is_listed = match self.listed.is_empty() {
             true => [EIO, EILSEQ].contains(&number),
             false => self.listed.contains(&number),
         };
-        self.goes_on && is_known
+        self.continues && is_listed
     }
 }
 
-/// Errors with which a job goes on; by default none.
+/// Errors after which a job continues; by default it continues after none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NonFatal {
-    reads: Kind,
-    writes: Kind,
-    checks: Kind,
+    /// Policy for reads.
+    reads: ErrorPolicy,
+    /// Policy for all other requests.
+    writes: ErrorPolicy,
+    /// Policy for data that differs from what was written.
+    verify: ErrorPolicy,
 }
 
 impl NonFatal {
-    /// Numbers of the errors with which reads, and with which all other requests do not end the job.
+    /// Numbers of the non-fatal errors of reads, and of those of all other requests.
     pub fn numbers(&self) -> PerDirection<Vec<i32>> {
-        let of = |kind: &Kind| {
-            let own = kind.listed.iter().copied().chain([EIO]);
+        let of = |policy: &ErrorPolicy| {
+            let own = policy.listed.iter().copied().chain([EIO]);
             let mut numbers: Vec<i32> = own
-                .filter(|number| *number != EILSEQ && kind.has(*number))
+                .filter(|number| *number != EILSEQ && policy.has(*number))
                 .collect();
-            numbers.extend(self.checks.has(EILSEQ).then_some(EILSEQ));
+            numbers.extend(self.verify.has(EILSEQ).then_some(EILSEQ));
             numbers.sort_unstable();
             numbers.dedup();
             numbers
@@ -59,9 +64,9 @@ impl NonFatal {
         }
     }
 
-    /// `continue_on_error=`.
+    /// Sets the kinds of requests after whose errors the job continues, by the value of `continue_on_error=`.
     pub(crate) fn continue_on(&mut self, value: &str) -> Result<(), String> {
-        let (reads, writes, checks) = match value {
+        let (reads, writes, verify) = match value {
             "none" | "0" => (false, false, false),
             "read" => (true, false, false),
             "write" => (false, true, false),
@@ -74,23 +79,23 @@ impl NonFatal {
                 ));
             }
         };
-        self.reads.goes_on = reads;
-        self.writes.goes_on = writes;
-        self.checks.goes_on = checks;
+        self.reads.continues = reads;
+        self.writes.continues = writes;
+        self.verify.continues = verify;
         Ok(())
     }
 
-    /// `ignore_error=`: lists for reads, writes and checks, with the errors of each separated by colons. As in fio
-    /// the job goes on with the listed errors, and with these only.
+    /// Sets the listed errors, by the value of `ignore_error=`: a list for reads, one for writes and one for verify,
+    /// separated by commas, of errors separated by colons. As in fio the job continues after the listed errors only.
     pub(crate) fn ignore(&mut self, value: &str) -> Result<(), String> {
         let mut lists = value.split(',');
-        for kind in [&mut self.reads, &mut self.writes, &mut self.checks] {
+        for policy in [&mut self.reads, &mut self.writes, &mut self.verify] {
             let list = lists.next().unwrap_or_default().trim();
             let listed = list.split(':').filter(|name| !name.is_empty()).map(number);
             let listed: Vec<i32> = listed.collect::<Result<_, _>>()?;
             if !listed.is_empty() {
-                *kind = Kind {
-                    goes_on: true,
+                *policy = ErrorPolicy {
+                    continues: true,
                     listed,
                 };
             }
@@ -102,7 +107,7 @@ impl NonFatal {
     }
 }
 
-/// The number of an error, which is given by its name or its number.
+/// Number of an error, given by name, in decimal, or in hexadecimal with `0x`.
 fn number(name: &str) -> Result<i32, String> {
     if let Some(place) = NAMES.iter().position(|known| *known == name) {
         return Ok(place as i32 + 1);
@@ -136,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_of_requests_go_on_with_their_errors() {
+    fn the_job_continues_after_errors_of_the_named_kinds_of_requests() {
         let none = || Vec::<i32>::new();
         assert_eq!(numbers(&[]), (none(), none()));
         assert_eq!(numbers(&[("continue", "read")]), (vec![5], none()));

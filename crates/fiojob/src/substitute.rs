@@ -1,31 +1,31 @@
-//! Variables and keywords in a value.
+//! Substitution of variables and keywords in a value of a job file.
 
 use crate::lines::MachineFacts;
 use crate::{error, expression};
 
-/// Maximum length of a value, in bytes; a variable could make it longer.
+/// Maximum length of a value after variables are replaced, in bytes.
 const MAX_VALUE_BYTES: usize = 64 << 10;
 
-/// A value with `${NAME}` replaced by the environment variable, an unset one by nothing as in fio,
-/// and with `$pagesize`, `$mb_memory` and `$ncpus` replaced by their numbers. A value with one of
-/// these three may calculate without parentheses, as `8*$mb_memory` does.
+/// Replaces `${NAME}` in a value by the environment variable, or by nothing if it is not set, as fio does; and
+/// `$pagesize`, `$mb_memory` and `$ncpus` by their numbers. A value that has one of these three keywords may be an
+/// expression without parentheses, such as `8*$mb_memory`: it is evaluated, with `kb_base` bytes to the `k`.
 ///
 /// # Errors
-/// A sentence, where the arithmetic cannot be done.
+/// A sentence, when the value is too long or the expression cannot be evaluated.
 pub(crate) fn substitute(
     value: &str,
     kb_base: u64,
-    surroundings: &MachineFacts<'_>,
+    machine: &MachineFacts<'_>,
 ) -> Result<String, String> {
-    let value = variables(value, surroundings);
+    let value = variables(value, machine);
     if value.len() > MAX_VALUE_BYTES {
         return Err(format!("the value is longer than {MAX_VALUE_BYTES} bytes"));
     }
     let mut replaced = value.clone();
     for (keyword, number) in [
-        ("$pagesize", surroundings.page_size),
-        ("$mb_memory", surroundings.memory_mb),
-        ("$ncpus", surroundings.processors),
+        ("$pagesize", machine.page_size),
+        ("$mb_memory", machine.memory_mb),
+        ("$ncpus", machine.processors),
     ] {
         replaced = replaced.replace(keyword, &number.to_string());
     }
@@ -36,15 +36,16 @@ pub(crate) fn substitute(
     expression::evaluate(&replaced, &unit).map(|number| number.to_string())
 }
 
-fn variables(value: &str, surroundings: &MachineFacts<'_>) -> String {
+/// The value with each `${NAME}` replaced by the environment variable.
+fn variables(value: &str, machine: &MachineFacts<'_>) -> String {
     let mut out = String::new();
     let mut rest = value;
-    while let Some((before, behind)) = rest.split_once("${") {
-        let Some((name, after)) = behind.split_once('}') else {
+    while let Some((before, after_sign)) = rest.split_once("${") {
+        let Some((name, after)) = after_sign.split_once('}') else {
             break;
         };
         out.push_str(before);
-        if let Some(text) = (surroundings.variable)(name) {
+        if let Some(text) = (machine.variable)(name) {
             out.push_str(&text);
         }
         rest = after;
@@ -54,17 +55,17 @@ fn variables(value: &str, surroundings: &MachineFacts<'_>) -> String {
 }
 
 impl error::JobFileLine {
-    /// Replaces variables and keywords in the value of `option`, which stands here.
+    /// Replaces variables and keywords in the value of `option` in this line, as [`substitute`] does.
     ///
     /// # Errors
-    /// Where the arithmetic in it cannot be done.
+    /// As [`substitute`], with the line and the option.
     pub(crate) fn substitute(
         &self,
         option: &str,
         value: &str,
         kb_base: u64,
-        surroundings: &MachineFacts<'_>,
+        machine: &MachineFacts<'_>,
     ) -> Result<String, error::FioError> {
-        substitute(value, kb_base, surroundings).map_err(|why| self.error_in(option, why))
+        substitute(value, kb_base, machine).map_err(|why| self.error_in(option, why))
     }
 }

@@ -6,16 +6,18 @@
 //! | `disk_arguments` | arguments that name disks, and the volumes in them |
 //! | `host_verb` | the verbs of one host, and what `fleet` must know of them |
 //! | `host_line` | command lines that a host runs, and the checks on them |
-//! | `hosts`, `reach` | sources of hosts and their selection; hosts and connections by the arguments |
+//! | `hosts`, `reach` | sources of hosts and their selection (also the verb `hosts`); the hosts and connections that arguments ask for |
 //! | `connection` | connections to hosts: OpenSSH, sessions with agents, threads |
 //! | `protocol` | messages between `fleet` and its agents |
 //! | `host_rates` | rates of a host and of its disks |
-//! | `buffered_pipe` | output of a process, kept while it comes |
+//! | `buffered_pipe` | output of a process, read by a thread and kept until it is taken |
 //! | `agent`, `rounds`, `destroy::inspect` | the parts that run on a host |
 //! | `store` | documents and answers in the ledger |
-//! | `run`, `show`, `destroy`, `top` | the verbs `run`, `show`, `zero` (and all that overwrite disks), `top` |
-//! | `race`, `floor` | the race, and the bars that hosts must meet |
-//! | `plan` | number of hosts to start, by past results |
+//! | `run`, `show`, `top` | the verbs `run` and `exec`, `show`, `top` |
+//! | `destroy` | the verb `zero`, and the plan that is confirmed before disks of hosts are overwritten |
+//! | `sort_key` | sort keys of the table of `top`, and conditions on its rows |
+//! | `race`, `floor` | the race, and the floors that its hosts must reach throughout |
+//! | `plan` | the verb `plan`: number of hosts to start, from past results |
 
 mod agent;
 pub mod args;

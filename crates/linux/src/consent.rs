@@ -32,6 +32,7 @@ mod reason;
 mod related;
 mod storage;
 mod unjudged;
+mod users;
 mod uses;
 
 pub use open::{
@@ -41,4 +42,5 @@ pub use option::{Consent, ConsentError};
 pub use programs::ProgramUse;
 pub use reason::{Reason, Refusal, Relation, decisive};
 pub use unjudged::{BackingUnknown, OpenError};
-pub use uses::{DeviceUsers, why_not_writable};
+pub use users::DeviceUsers;
+pub use uses::why_not_writable;

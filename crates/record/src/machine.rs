@@ -30,7 +30,7 @@ pub struct FilesystemFacts {
     pub options: String,
 }
 
-/// Facts about the machine and the device below the target. What is unknown is `None`.
+/// Facts about the machine and the device below the target. An optional fact is `None` where it is unknown.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Machine {
@@ -42,7 +42,7 @@ pub struct Machine {
     pub arch: String,
     /// The processor's model.
     pub cpu: String,
-    /// Processors that this process may use.
+    /// Number of logical CPUs in the affinity mask of the process; all of the machine's where that cannot be read.
     pub cores: u32,
     /// Memory of the machine.
     pub memory: Bytes,
@@ -50,13 +50,13 @@ pub struct Machine {
     pub memory_limit: Option<Bytes>,
     /// The file system below the target; `None` for a block device.
     pub filesystem: Option<FilesystemFacts>,
-    /// The I/O scheduler of the device below.
+    /// I/O scheduler of the block device below the target, such as `none`.
     pub scheduler: Option<String>,
-    /// The read-ahead of the device below.
+    /// Read-ahead of that device.
     pub read_ahead: Option<Bytes>,
-    /// True if the device below calls itself rotational.
+    /// True if that device reports that it is rotational.
     pub rotational: Option<bool>,
-    /// The kernel's view of the device's write cache: `write back` or `write through`.
+    /// Write cache of that device, as the kernel sees it: `write back` or `write through`.
     pub write_cache: Option<String>,
     /// The cloud's metadata.
     pub cloud: Option<Cloud>,

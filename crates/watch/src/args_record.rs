@@ -10,11 +10,11 @@ use domain::values::{Size, Span};
 /// Recording, and views of earlier recordings.
 #[derive(Args, Debug)]
 pub struct RecordArgs {
-    /// Keep what is seen in the ledger
+    /// Record the samples and findings in the ledger
     #[arg(long, conflicts_with_all = ["check", "parse", "at"])]
     pub record: bool,
-    /// With --record: all recordings of the ledger take no more than this; the oldest are thinned
-    /// out sooner, and then dropped [default: 256MiB]
+    /// With --record: size limit for all recordings in the ledger; above it the oldest are thinned out
+    /// sooner, and then dropped [default: 256MiB]
     #[arg(long, value_name = "SIZE", requires = "record")]
     pub record_limit: Option<Size>,
     /// Show what was recorded from this moment on: '2026-11-20 03:00', a date, a time of today, -2h,
@@ -26,14 +26,15 @@ pub struct RecordArgs {
         conflicts_with_all = ["check", "parse", "prometheus", "interval", "count"]
     )]
     pub at: Option<MomentOrDay>,
-    /// For so long: with --at 10m, or the day, if not given; else until Ctrl-C
+    /// Length of what is shown or recorded [default: with --at 10m, or the whole day if it names a day; else until
+    /// Ctrl-C]
     #[arg(long = "for", value_name = "DURATION", conflicts_with_all = ["check", "parse"])]
     pub span: Option<Span>,
-    /// With --at: one line a device, with the mean and the most of its figures
+    /// With --at: one line for each device, with the mean and the maximum of its figures
     #[arg(long, requires = "at", conflicts_with_all = ["json", "plain", "report"])]
     pub table: bool,
-    /// Draw it as an HTML page that opens offline: what was recorded (--at), an old log (--parse), or
-    /// what is seen until the end
+    /// Write an HTML page that opens offline, of what was recorded (--at), of an old log (--parse), or of what is seen
+    /// until the end
     #[arg(long, value_name = "FILE.html", conflicts_with = "check")]
     pub report: Option<PathBuf>,
     /// With --report: replace a file that is not a report of disksmith

@@ -1,9 +1,10 @@
-//! Makes a finding, and a clause that several findings end with.
+//! Construction of a finding, and the advice to measure for longer.
 
 use record::{CallKind, Finding, FindingCode, Phase, Severity, StopReason};
 
-/// Option that would make a phase last longer, as a clause.
-pub(super) fn longer(phase: &Phase) -> &'static str {
+/// Advice by which a phase would be measured for longer, as a clause: an option, or to measure several times where no option
+/// does so.
+pub(super) fn advice_for_longer_phase(phase: &Phase) -> &'static str {
     let details = phase.workload.details.as_deref();
     let is_job = details.is_some_and(|details| details.mixed || !details.options.is_empty());
     match phase.workload.calls() {
@@ -12,13 +13,14 @@ pub(super) fn longer(phase: &Phase) -> &'static str {
         }
         None if is_job => "give the job a longer runtime",
         None => "give more --seconds",
-        // The tests of single bytes have one size.
+        // No option sets the size of Bonnie++'s tests of single bytes.
         Some(CallKind::Data) if phase.workload.block.0 == 1 => "measure several times",
         Some(CallKind::Data) => "give a larger --size",
         Some(CallKind::Create | CallKind::Stat | CallKind::Delete) => "give more --files",
     }
 }
 
+/// A finding; of the whole run where `phase` is `None`.
 pub(super) fn finding(
     code: FindingCode,
     severity: Severity,

@@ -6,7 +6,7 @@ use study::level::find_drop;
 use study::plateau::{self, LimitedQuantity, Throughput};
 use study::steady::{self, Reason};
 
-use super::finding::{finding, longer};
+use super::finding::{advice_for_longer_phase, finding};
 use super::trouble;
 use crate::figures::{FlowFigures, PhaseFigures};
 use ui::format::{number, percent};
@@ -39,7 +39,7 @@ pub(super) fn unsteady(phase: &Phase, figures: &PhaseFigures) -> Option<Finding>
         Some(phase),
         format!(
             "{how}, so its mean describes no moment of it. To measure longer, {}.",
-            longer(phase)
+            advice_for_longer_phase(phase)
         ),
     ))
 }
@@ -262,7 +262,10 @@ pub(super) fn short(phase: &Phase, figures: &PhaseFigures) -> Option<Finding> {
         Some(phase),
         match phase.stopped {
             StopReason::Signal => format!("{why}."),
-            _ => format!("{why}; {} to know it better.", longer(phase)),
+            _ => format!(
+                "{why}; {} to know it better.",
+                advice_for_longer_phase(phase)
+            ),
         },
     ))
 }

@@ -8,29 +8,35 @@ use record::sample::{Device, DeviceId, Gap, RecordedInterval, Sample, SampleTime
 use record::{Nanos, Subject};
 use study::watch::WatchEvent;
 
-/// Maximum distance of two samples that is no gap: a watch is late now and then.
+/// Longest time between two samples that neither covers and that is no gap: a watch is late now and then.
 const MAX_SAMPLE_DISTANCE: Nanos = Nanos::from_secs(2);
 
-/// Identity of a device across recordings: its name, and its other known properties.
+/// Identity of a device across recordings: its name, and its serial number and its size in bytes where they are known.
 type Identity = (String, Option<String>, Option<u64>);
 
-/// State of a series.
+/// Joins recordings, read one after the other, into one series.
 #[derive(Default)]
 pub(super) struct Joiner {
+    /// Devices of the series. The index of a device is its number in the series.
     known: Vec<Identity>,
     /// Numbers in the series, by the numbers in the recording that is being read.
     ids: HashMap<DeviceId, DeviceId>,
+    /// Devices by their numbers in the recording: as the recording has each, and as the series has it.
     devices: HashMap<DeviceId, (Arc<Device>, Arc<Device>)>,
-    /// Offset that is added to the recording's own clock, and taken from it.
+    /// Time of the recording's first sample, in the series.
     added: Nanos,
+    /// Time of the recording's first sample, by its own clock.
     taken: Nanos,
+    /// Time of the last sample, in the series.
     last: Option<SampleTime>,
+    /// Numbers of events in the series, by their numbers in the recording.
     events: HashMap<u64, u64>,
-    next_event: u64,
+    /// Number of the last event of the series.
+    last_event: u64,
 }
 
 impl Joiner {
-    /// Begins another recording, of which this is the first sample.
+    /// Begins the next recording, whose first sample is `first`.
     pub(super) fn begin(&mut self, first: &Sample) {
         self.ids.clear();
         self.devices.clear();
@@ -42,15 +48,15 @@ impl Joiner {
         };
     }
 
-    /// The end of the last sample.
+    /// End of the last sample, in the series.
     pub(super) fn last(&self) -> Option<SampleTime> {
         self.last
     }
 
-    /// Puts a sample into the series.
+    /// Changes the times and the devices of a sample into those of the series, and sets its gap.
     pub(super) fn join(&mut self, recorded: &mut RecordedInterval) {
         let own = recorded.sample.at.elapsed;
-        let at = self.moment(recorded.sample.at);
+        let at = self.series_time(recorded.sample.at);
         let length = recorded.sample.length;
         let since = self.last.map(|last| at.elapsed - last.elapsed);
         let missing = since.map_or(Nanos(0), |since| since - length);
@@ -59,38 +65,40 @@ impl Joiner {
             .gap
             .or_else(|| (missing > MAX_SAMPLE_DISTANCE).then_some(Gap::Unseen(missing)));
         self.last = Some(at);
-        self.adopt(&mut recorded.sample, at, gap);
+        self.renumber(&mut recorded.sample, at, gap);
         if let Some(spread) = &mut recorded.spread {
             debug_assert_eq!(spread.least.at.elapsed, own);
-            self.adopt(&mut spread.least, at, gap);
-            self.adopt(&mut spread.most, at, gap);
+            self.renumber(&mut spread.least, at, gap);
+            self.renumber(&mut spread.most, at, gap);
         }
     }
 
-    /// Puts an event into the series.
+    /// The event with its number, its device and its times in the series.
     pub(super) fn event(&mut self, mut event: WatchEvent) -> WatchEvent {
         let number = self.events.get(&event.id).copied().unwrap_or_else(|| {
-            self.next_event += 1;
-            self.events.insert(event.id, self.next_event);
-            self.next_event
+            self.last_event += 1;
+            self.events.insert(event.id, self.last_event);
+            self.last_event
         });
         event.id = number;
         if let Subject::Device(id) = event.subject {
             event.subject = Subject::Device(self.number_of(id, &event.name));
         }
-        event.began = self.moment(event.began);
-        event.ended = event.ended.map(|ended| self.moment(ended));
+        event.began = self.series_time(event.began);
+        event.ended = event.ended.map(|ended| self.series_time(ended));
         event
     }
 
-    fn moment(&self, moment: SampleTime) -> SampleTime {
+    /// Time of the series for a time of the recording.
+    fn series_time(&self, recorded: SampleTime) -> SampleTime {
         SampleTime {
-            wall: moment.wall,
-            elapsed: (moment.elapsed + self.added) - self.taken,
+            wall: recorded.wall,
+            elapsed: (recorded.elapsed + self.added) - self.taken,
         }
     }
 
-    fn adopt(&mut self, sample: &mut Sample, at: SampleTime, gap: Option<Gap>) {
+    /// Gives the devices of a sample their numbers in the series, and sets the sample's time and gap.
+    fn renumber(&mut self, sample: &mut Sample, at: SampleTime, gap: Option<Gap>) {
         sample.at = at;
         sample.gap = gap;
         for one in &sample.devices {
@@ -159,7 +167,7 @@ impl Joiner {
         let number = |id: &DeviceId| self.ids.get(id).copied();
         device.id = number(&own.id).unwrap_or(own.id);
         device.lies_on = own.lies_on.iter().filter_map(number).collect();
-        device.first_seen = self.moment(own.first_seen);
+        device.first_seen = self.series_time(own.first_seen);
         let here = Arc::new(device);
         self.devices
             .insert(own.id, (Arc::clone(own), Arc::clone(&here)));
@@ -167,7 +175,7 @@ impl Joiner {
     }
 }
 
-/// The time from one time of day to another; none where it was set back.
+/// Time between two timestamps; 0 if one is missing, or if the clock was set back.
 fn between(from: Option<Timestamp>, to: Option<Timestamp>) -> Nanos {
     let passed = from
         .zip(to)

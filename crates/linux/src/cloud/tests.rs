@@ -9,8 +9,9 @@ use super::*;
 /// Longer than [`LIMIT`], so that a busy machine does not fail a test that is not about time.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// A server on the loopback that gives each request to `answer`, which returns the whole response,
-/// or nothing to hang. Returns its address and the requests it gets.
+/// Starts an HTTP server on the loopback. It gives the head of each request, in lower case, to `answer`, which returns
+/// the whole response, or `None` to leave the request unanswered. Returns the server's URL, and a channel of the
+/// requests.
 fn server(answer: impl Fn(&str) -> Option<String> + Send + 'static) -> (String, Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
@@ -26,7 +27,7 @@ fn server(answer: impl Fn(&str) -> Option<String> + Send + 'static) -> (String, 
             }
             let request = String::from_utf8_lossy(&request).to_lowercase();
             let response = answer(&request);
-            // Recorded before it is answered: who has the answer finds the request recorded.
+            // Sent before the response: a client that has the response finds the request in the channel.
             if sender.send(request).is_err() {
                 break;
             }
@@ -101,7 +102,7 @@ fn metadata_of_aws_without_tokens_is_requested_the_old_way() {
 }
 
 #[test]
-fn google_is_queried_for_three_words_and_nothing_more() {
+fn google_is_queried_for_type_zone_and_id_and_nothing_more() {
     let (base, requests) = server(|request| {
         if !request.contains("metadata-flavor: google") {
             return status("403 Forbidden");
@@ -172,12 +173,12 @@ fn garbage_and_refusals_are_no_answer() {
     }
 }
 
-/// The limit holds for a server that never answers, and for one that dribbles.
+/// The time limit holds for a server that never answers, and for one that sends a byte every 20 ms.
 #[test]
 fn a_slow_server_is_given_up_in_time() {
     let (hangs, _requests) = server(|_| None);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let dribbles = format!("http://{}", listener.local_addr().unwrap());
+    let trickles = format!("http://{}", listener.local_addr().unwrap());
     thread::spawn(move || {
         for stream in listener.incoming() {
             let mut stream = stream.unwrap();
@@ -190,7 +191,7 @@ fn a_slow_server_is_given_up_in_time() {
             });
         }
     });
-    for base in [hangs, dribbles] {
+    for base in [hangs, trickles] {
         for provider in ALL {
             let start = Instant::now();
             assert_eq!(ask(provider, &base, LIMIT), None);
@@ -269,7 +270,7 @@ fn without_a_named_cloud_no_metadata_is_requested() {
 }
 
 #[test]
-fn where_the_service_is_silent_the_firmware_is_believed() {
+fn where_the_service_answers_404_the_firmware_s_facts_are_taken() {
     let (base, _requests) = server(|_| status("404 Not Found"));
     let (_folder, root) = machine(NITRO);
     let found = detect_at(&root, &base, TIMEOUT).unwrap();

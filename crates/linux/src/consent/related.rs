@@ -15,7 +15,7 @@ use super::identity::Storage;
 use super::lock::{LockKind, lock, persists};
 use super::programs::ProgramUse;
 use super::reason::{Reason, Relation};
-use super::uses::DeviceUsers;
+use super::users::DeviceUsers;
 use crate::block::{Device, DeviceNumber};
 
 impl DeviceUsers {

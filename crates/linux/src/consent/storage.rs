@@ -4,7 +4,7 @@
 //! is to write to all of them. The kernel compares only devices, so a mount of one does not claim the other.
 
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use record::Ranges;
 
@@ -16,7 +16,7 @@ use crate::signature::Partition;
 use super::file_system::{FileSystem, file_system_of};
 use super::identity::Storage;
 use super::unjudged::BackingUnknown;
-use super::uses::DeviceUsers;
+use super::users::DeviceUsers;
 
 /// File systems whose inodes say nothing about the storage behind them: another path to the same bytes has another
 /// number. mountinfo gives FUSE's subtypes as `fuse.bindfs`.
@@ -150,44 +150,6 @@ impl DeviceUsers {
             },
         }
     }
-
-    /// The mount that hides a part of the kernel's lists: with another folder instead of `/sys/class/block` or of a
-    /// process in `/proc`, a device in use looks unused.
-    pub(super) fn hiding_mount(&self) -> Option<&Mount> {
-        const LISTS: [(&str, &str); 6] = [
-            ("/proc/swaps", "proc"),
-            ("/proc/self/mountinfo", "proc"),
-            ("/sys/class/block", "sysfs"),
-            ("/sys/devices", "sysfs"),
-            ("/sys/block", "sysfs"),
-            ("/sys/dev/block", "sysfs"),
-        ];
-        // The folder of a file system of the kernel that belongs to a place below its usual mount point.
-        let own = |place: &Path| Path::new("/").join(place.iter().skip(2).collect::<PathBuf>());
-        let is_other =
-            |mount: &Mount, kind: &str| mount.kind != kind || mount.root != own(&mount.point);
-        let of_list = |(list, kind): &(&str, &str)| {
-            let list = Path::new(list);
-            // Of several mounts at one place the last covers the others.
-            let covering = self
-                .mounts()
-                .filter(|mount| list.starts_with(&mount.point) && mount.point != Path::new("/"))
-                .max_by_key(|mount| mount.point.components().count());
-            let below = self.mounts().filter(|mount| mount.point.starts_with(list));
-            let mut all = covering.into_iter().chain(below);
-            all.find(|mount| is_other(mount, kind))
-        };
-        let mut processes = self.mounts().filter(|mount| is_of_process(&mount.point));
-        let process = processes.find(|mount| is_other(mount, "proc"));
-        process.or_else(|| LISTS.iter().find_map(of_list))
-    }
-}
-
-/// True for a process's folder in `/proc`, and for what lies in it.
-fn is_of_process(point: &Path) -> bool {
-    let of_proc = point.strip_prefix("/proc").ok();
-    let first = of_proc.and_then(|place| place.iter().next()?.to_str());
-    first.is_some_and(|name| name.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 fn is_pass_through(mount: &Mount) -> bool {

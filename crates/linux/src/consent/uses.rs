@@ -1,133 +1,25 @@
-//! Uses of a device, as far as the kernel's lists tell.
+//! Reasons for which a device may not be overwritten, as far as the kernel's lists tell.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use super::commands::CommandDevices;
-use super::exports::{Export, exports};
 use super::identity::Storage;
-use super::loop_backing::shown_by_loops;
 use super::option::Consent;
 use super::programs::{self, Programs, UsingProgram};
 use super::reason::{Reason, Relation};
-use crate::block::{BlockDeviceKind, Device, DeviceNumber, Devices};
-use crate::mounts::{Mount, Mounts};
-use crate::root::{self, Error, Result, Root};
-use crate::signature::{Content, LocatedContent, Partition, SignatureKind};
-use crate::swaps::{self, Swap, SwapKind};
+use super::users::DeviceUsers;
+use crate::block::{BlockDeviceKind, Device, DeviceNumber};
+use crate::mounts::Mount;
+use crate::root::Root;
+use crate::signature::{Content, LocatedContent, SignatureKind};
+use crate::swaps::{Swap, SwapKind};
 
 /// The disk that carries one of these carries the running system.
 const SYSTEM_MOUNT_POINTS: [&str; 5] = ["/", "/usr", "/boot", "/boot/efi", "/efi"];
 
-/// The kernel's lists, at one moment, of the users of each device.
-#[derive(Clone, Debug)]
-pub struct DeviceUsers {
-    pub(super) root: Root,
-    devices: Devices,
-    /// The storage that each loop device in use shows, where that can be determined.
-    shown: Vec<(DeviceNumber, Storage)>,
-    mounts: Vec<(Mount, Vec<DeviceNumber>)>,
-    /// Mounts in other mount namespaces, each with a process that is there.
-    elsewhere: Vec<(u32, Mount, Vec<DeviceNumber>)>,
-    swaps: Vec<(Swap, Vec<DeviceNumber>)>,
-    /// Storage that the kernel serves to other machines.
-    exports: Vec<Export>,
-}
-
 impl DeviceUsers {
-    /// Reads the lists.
-    ///
-    /// # Errors
-    /// When one of them cannot be read or understood: then nothing may be called unused.
-    pub fn read(root: &Root) -> Result<DeviceUsers> {
-        let mut devices = Devices::read(root)?;
-        let shown = shown_by_loops(root, &mut devices);
-        for (number, storage) in &shown {
-            if let Storage::Device(below) = storage {
-                devices.put_loop_on(*number, *below);
-            }
-        }
-        let mounts = Mounts::read_everywhere(root)?;
-        if mounts.iter().next().is_none() {
-            // It was read from a mounted /proc, so an empty list is a damaged one.
-            return Err(Error::Parse {
-                path: root.proc.join("self/mountinfo"),
-                line: 1,
-                what: "no mount is listed, not even that of /proc".to_owned(),
-            });
-        }
-        if !root.sys.join("class/block").is_dir() {
-            return Err(Error::NoDevices(root.sys.join("class/block")));
-        }
-        let on = mounts
-            .iter()
-            .map(|mount| (mount.clone(), mount.devices(root, &devices, &mounts)))
-            .collect();
-        let mut elsewhere = Vec::new();
-        for (process, there) in Mounts::read_elsewhere(root, &mounts)? {
-            elsewhere.extend(there.iter().map(|mount| {
-                let on = mount.devices(root, &devices, &there);
-                (process, mount.clone(), on)
-            }));
-        }
-        let swaps = swaps::read(root)?
-            .into_iter()
-            .map(|swap| {
-                let on = swap.devices(root, &devices);
-                (swap, on)
-            })
-            .collect();
-        let uses = DeviceUsers {
-            exports: exports(root, &devices),
-            root: root.clone(),
-            devices,
-            shown,
-            mounts: on,
-            elsewhere,
-            swaps,
-        };
-        match uses.hiding_mount() {
-            Some(mount) => Err(Error::Hidden(mount.point.clone())),
-            None => Ok(uses),
-        }
-    }
-
-    /// The storage that a loop device shows; `None` for any other device, and where it cannot be determined.
-    pub(super) fn shown(&self, device: &Device) -> Option<Storage> {
-        let shown = self.shown.iter();
-        shown
-            .filter(|(number, _)| *number == device.number)
-            .map(|(_, storage)| *storage)
-            .next()
-    }
-
-    /// The file that a loop device shows, with its path in the mount namespace where the device was made.
-    pub(super) fn file_shown<'a>(&self, device: &'a Device) -> Option<(&'a Path, Storage)> {
-        let shown = self.shown(device)?;
-        let is_file = matches!(shown, Storage::File(..));
-        device
-            .backing_file()
-            .filter(|_| is_file)
-            .map(|path| (path, shown))
-    }
-
-    /// The mounts of that moment.
-    pub(super) fn mounts(&self) -> impl Iterator<Item = &Mount> {
-        self.mounts.iter().map(|(mount, _)| mount)
-    }
-
-    /// The same, and those in other mount namespaces.
-    pub(super) fn mounts_of_all(&self) -> impl Iterator<Item = &Mount> {
-        let elsewhere = self.elsewhere.iter().map(|(_, mount, _)| mount);
-        self.mounts().chain(elsewhere)
-    }
-
-    /// The devices of that moment.
-    pub fn devices(&self) -> &Devices {
-        &self.devices
-    }
-
     /// Reasons for which a device may not be overwritten, apart from its content and exclusive claims on it.
     pub fn reasons(&self, number: DeviceNumber) -> Vec<Reason> {
         let Some(target) = self.devices.get(number) else {
@@ -163,14 +55,14 @@ impl DeviceUsers {
         reasons
     }
 
-    /// Reasons as [`reasons`](Uses::reasons), and the content of the device, which is opened for reading only.
+    /// Reasons as [`reasons`](DeviceUsers::reasons), and the content of the device, which is opened for reading only.
     /// Claims of others are not tried for: that would be a claim itself.
     pub fn why_not_writable(&self, number: DeviceNumber) -> Vec<Reason> {
         self.content_and_reasons(number).1
     }
 
     /// Content of a device, and the reasons for which it may not be overwritten, as
-    /// [`why_not_writable`](Uses::why_not_writable). `None` of a content that cannot be read.
+    /// [`why_not_writable`](DeviceUsers::why_not_writable). `None` of a content that cannot be read.
     pub fn content_and_reasons(&self, number: DeviceNumber) -> (Option<Content>, Vec<Reason>) {
         let mut reasons = self.reasons(number);
         let Some(device) = self.devices.get(number) else {
@@ -203,30 +95,6 @@ impl DeviceUsers {
             return Err(std::io::Error::other("its node stands for another device"));
         }
         Content::of(&file, &self.partitions(number))
-    }
-
-    /// The partitions of a device that the kernel knows, which need not be those of its table.
-    pub fn partitions(&self, number: DeviceNumber) -> Vec<Partition> {
-        self.devices
-            .children(number)
-            .into_iter()
-            .filter_map(|device| self.partition(device))
-            .collect()
-    }
-
-    /// Place of a partition on its disk; `None` for any other device.
-    pub(super) fn partition(&self, device: &Device) -> Option<Partition> {
-        let BlockDeviceKind::Partition { number, .. } = device.kind else {
-            return None;
-        };
-        // The kernel counts in sectors of 512 bytes (Documentation/ABI/stable/sysfs-block, partition `start`).
-        let folder = self.root.sys.join("class/block").join(device.sysfs_name());
-        let start = root::number::<u64>(&folder.join("start"))?;
-        Some(Partition {
-            start: start.saturating_mul(512),
-            size: device.size.0,
-            number,
-        })
     }
 
     /// Reasons for which a file may not be overwritten, apart from its content and the programs that use it.

@@ -43,7 +43,7 @@ impl Targets {
         self.mean_s.is_none() && self.p99_s.is_none()
     }
 
-    /// Latency above which a single request is slow: the p99's, or a few times the mean's.
+    /// Latency above which a single request is slow: the p99's target, or 4.6 times the mean's where there is no p99's.
     pub fn slow_s(&self) -> Option<f64> {
         /// A request of an exponential distribution exceeds this multiple of the mean once in a hundred.
         const OF_MEAN: f64 = 4.6;
@@ -56,9 +56,10 @@ impl Targets {
 pub enum TargetSource {
     /// `--keep-p99`, `--keep-mean`.
     Asked,
-    /// 1.5 times the foreground's latency without the background.
+    /// 1.5 times the foreground's latency without the background, and of the mean 1.3 times where the background goes
+    /// in steps; or that latency and the wait for one background request, where that is more.
     Measured,
-    /// The same, since the foreground alone exceeds the target that was asked for.
+    /// The same as [`Measured`](Self::Measured), since the foreground alone exceeds the target that was asked for.
     Unreachable,
 }
 

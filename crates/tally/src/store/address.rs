@@ -13,7 +13,7 @@ use crate::level::Zone;
 /// Where a store is: a file or a database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreAddress {
-    /// A file of SQLite.
+    /// Path of a SQLite file.
     Sqlite(PathBuf),
     /// A database of MySQL or MariaDB.
     #[cfg(feature = "mysql")]
@@ -66,11 +66,11 @@ impl fmt::Display for StoreAddress {
 }
 
 impl StoreAddress {
-    /// Opens the store to write, and makes it where there is none. `None` of a setting takes the store's own, or the
-    /// default of a new one.
+    /// Opens the store to write, and creates it where it does not exist. A setting that is `None` is the existing
+    /// store's own, or the default for a new store.
     ///
     /// # Errors
-    /// Where it cannot be had, or has other settings.
+    /// When the store cannot be opened or created, or has other settings.
     pub fn open(
         &self,
         bounds: Option<&ClassBounds>,
@@ -95,7 +95,7 @@ impl StoreAddress {
                     super::clickhouse::ClickhouseStore::open(server, &new, limits.tags)?,
                 ),
             };
-        self.fits(bounds, zone, store.settings())?;
+        self.check_settings(bounds, zone, store.settings())?;
         Ok(store)
     }
 
@@ -107,7 +107,7 @@ impl StoreAddress {
     pub fn check(&self, bounds: Option<&ClassBounds>, zone: Option<&Zone>) -> Result<()> {
         match self {
             StoreAddress::Sqlite(path) => match sqlite::open_archive(path) {
-                Ok(store) => self.fits(bounds, zone, store.settings()),
+                Ok(store) => self.check_settings(bounds, zone, store.settings()),
                 Err(_) => Ok(()),
             },
             #[cfg(any(feature = "clickhouse", feature = "mysql"))]
@@ -115,7 +115,8 @@ impl StoreAddress {
         }
     }
 
-    fn fits(
+    /// Checks that the settings that were found in the store are those that were asked for.
+    fn check_settings(
         &self,
         bounds: Option<&ClassBounds>,
         zone: Option<&Zone>,
@@ -137,12 +138,13 @@ impl StoreAddress {
         Ok(())
     }
 
-    /// Opens the store to move rows, and makes it where there is none, with the settings of the other store.
+    /// Opens a store of SQLite or MySQL to move rows to or from another store, and creates it with the other store's
+    /// settings where it does not exist.
     ///
     /// # Errors
-    /// Where it cannot be had, or has other settings.
+    /// When the store cannot be opened or created, has other settings than the other store, or is one of ClickHouse.
     pub fn open_movable(&self, settings: &Settings) -> Result<Box<dyn Movable>> {
-        // What is moved is not summed as other.
+        // Rows are moved with the tags that they have: none is summed as `other`.
         let tags = u64::MAX;
         let store: Box<dyn Movable> = match self {
             StoreAddress::Sqlite(path) => {
@@ -162,7 +164,7 @@ impl StoreAddress {
         match store.settings().is_like(settings) {
             true => Ok(store),
             false => Err(StoreError::refused(format!(
-                "{self} has other classes or another time zone than the other store, so that its sums are others"
+                "{self} has other classes or another time zone than the other store, so that its sums are different"
             ))),
         }
     }

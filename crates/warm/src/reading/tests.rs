@@ -1,4 +1,4 @@
-//! Readings of simulated volumes.
+//! Tests of reading, on simulated volumes.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -18,24 +18,28 @@ use super::*;
 
 const UNIT: Bytes = Bytes::kib(512);
 
-/// A device that is there, of a size that the test may change.
-struct There {
+/// An attached device.
+struct TestDevice {
+    /// Size of the device, which may change; `None` once it is detached.
     size: Rc<Cell<Option<Bytes>>>,
     /// Number of polls after which the size changes, and the new size.
     later: Option<(u32, Option<Bytes>)>,
+    /// Polls of the size so far.
     polls: Cell<u32>,
+    /// Reports of progress so far.
     reports: u32,
+    /// Policy of the reading; `None` for one without a pace.
     policy: Option<IoPolicy>,
-    /// The kernel's counts at each interval.
+    /// Source of the kernel's counts; `None` where they are not known.
     counts: Option<Counts>,
 }
 
-/// The kernel's counts at each interval.
+/// Returns the bytes that the kernel counted since the last call.
 type Counts = Box<dyn FnMut() -> KernelBytes>;
 
-impl There {
-    fn new(size: Bytes) -> There {
-        There {
+impl TestDevice {
+    fn new(size: Bytes) -> TestDevice {
+        TestDevice {
             size: Rc::new(Cell::new(Some(size))),
             later: None,
             polls: Cell::new(0),
@@ -46,7 +50,7 @@ impl There {
     }
 }
 
-impl DeviceObserver for There {
+impl DeviceObserver for TestDevice {
     fn size(&self) -> Option<Bytes> {
         self.polls.set(self.polls.get() + 1);
         if let Some((polls, size)) = self.later
@@ -67,10 +71,10 @@ impl DeviceObserver for There {
     }
 }
 
-/// Reads all of a volume but what is done, with what a test then examines.
+/// Reads all of a volume except the ranges in `done`, and returns what `then` takes from the reading.
 fn read<T>(
     volume: &SimulatedVolume,
-    there: &mut There,
+    device: &mut TestDevice,
     done: Ranges,
     limit: Option<Bytes>,
     then: impl FnOnce(&Reading<'_>) -> T,
@@ -80,7 +84,7 @@ fn read<T>(
     let (_, plans) = std::sync::mpsc::sync_channel(1);
     read_plan(
         volume,
-        there,
+        device,
         (plan, FinalPlanReceiver::new(plans)),
         done,
         limit,
@@ -88,10 +92,10 @@ fn read<T>(
     )
 }
 
-/// Reads what a plan names, until another one comes.
+/// Reads by a plan, and by its final plan as soon as that arrives; returns what `then` takes from the reading.
 fn read_plan<T>(
     volume: &SimulatedVolume,
-    there: &mut There,
+    device: &mut TestDevice,
     (plan, later): (Plan, FinalPlanReceiver),
     done: Ranges,
     limit: Option<Bytes>,
@@ -99,11 +103,11 @@ fn read_plan<T>(
 ) -> T {
     let size = volume.volume().size;
     let limit = SharedRateLimit::new(limit);
-    let pace = there
+    let pace = device
         .policy
         .map_or_else(|| Pace::unbound(&limit), |policy| Pace::new(&limit, policy));
     let turns = Turns::new(1, true);
-    let mut reading = Reading::new((&plan, later), size, UNIT, done, pace, (&turns, 0), there);
+    let mut reading = Reading::new((&plan, later), size, UNIT, done, pace, (&turns, 0), device);
     let list = List {
         files: &[&File::open("/dev/null").unwrap()],
         memory: BufferMode::Reads,
@@ -117,7 +121,7 @@ fn read_plan<T>(
     assert_eq!(
         reading.work.left(),
         reading.work.count_left(),
-        "the running total is the true one"
+        "the running total equals a new count"
     );
     then(&reading)
 }
@@ -126,8 +130,8 @@ fn read_plan<T>(
 fn a_cold_volume_is_read_once_at_its_cap() {
     let size = Bytes::gib(8);
     let volume = SimulatedVolume::new(VolumeModel::cold(size));
-    let mut there = There::new(size);
-    let (done, rate, verdict) = read(&volume, &mut there, Ranges::new(), None, |reading| {
+    let mut device = TestDevice::new(size);
+    let (done, rate, verdict) = read(&volume, &mut device, Ranges::new(), None, |reading| {
         let seconds = volume.now().as_secs_f64();
         let rate = reading.read().0 as f64 / seconds;
         (reading.done_ranges().clone(), rate, reading.verdict())
@@ -146,7 +150,7 @@ fn a_cold_volume_is_read_once_at_its_cap() {
         (8..=40).contains(&depth),
         "what fills the cap and no more: {depth}"
     );
-    assert!(there.reports > 50);
+    assert!(device.reports > 50);
 }
 
 #[test]
@@ -157,7 +161,7 @@ fn warm_ranges_are_not_read_again_and_the_limit_is_kept() {
     let limit = Bytes::mib(20);
     let read_now = read(
         &volume,
-        &mut There::new(size),
+        &mut TestDevice::new(size),
         half,
         Some(limit),
         |reading| {
@@ -187,7 +191,7 @@ fn unreadable_pages_are_found_and_the_rest_is_read() {
     });
     read(
         &volume,
-        &mut There::new(size),
+        &mut TestDevice::new(size),
         Ranges::new(),
         None,
         |reading| {
@@ -208,8 +212,8 @@ fn a_disk_with_many_bad_blocks_is_not_read_page_by_page_for_ever() {
         bad: bad.iter().collect(),
         ..VolumeModel::cold(size)
     });
-    let mut there = There::new(size);
-    read(&volume, &mut there, Ranges::new(), None, |reading| {
+    let mut device = TestDevice::new(size);
+    read(&volume, &mut device, Ranges::new(), None, |reading| {
         assert!(reading.is_coarse());
         assert_eq!(reading.unreadable(), &bad);
         let spent = reading.work.spent(volume.now());
@@ -229,7 +233,7 @@ fn a_device_that_goes_away_ends_it_and_is_not_called_unreadable() {
     });
     read(
         &volume,
-        &mut There::new(size),
+        &mut TestDevice::new(size),
         Ranges::new(),
         None,
         |reading| {
@@ -238,14 +242,14 @@ fn a_device_that_goes_away_ends_it_and_is_not_called_unreadable() {
             assert!(reading.read() > Bytes::mib(200), "{:?}", reading.read());
         },
     );
-    // Or it answers EIO, as most drivers have it, and has no size any more.
+    // Most drivers answer EIO instead, and the device has no size any more.
     let volume = SimulatedVolume::new(VolumeModel {
         bad: Ranges::from(size.0 / 2..size.0).iter().collect(),
         ..VolumeModel::cold(size)
     });
-    let mut there = There::new(size);
-    there.later = Some((4, None));
-    read(&volume, &mut there, Ranges::new(), None, |reading| {
+    let mut device = TestDevice::new(size);
+    device.later = Some((4, None));
+    read(&volume, &mut device, Ranges::new(), None, |reading| {
         assert_eq!(reading.end_of_reading(), EndOfReading::Gone);
         assert!(reading.unreadable().is_empty());
     });
@@ -262,8 +266,8 @@ fn a_device_that_answers_nothing_is_not_called_unreadable() {
             ..VolumeModel::cold(size)
         });
         let left = Ranges::all(size).subtract(&done);
-        let mut there = There::new(size);
-        read(&volume, &mut there, done, None, |reading| {
+        let mut device = TestDevice::new(size);
+        read(&volume, &mut device, done, None, |reading| {
             assert_eq!(reading.end_of_reading(), EndOfReading::Silent);
             assert!(reading.unreadable().is_empty());
             assert_eq!(reading.work.left(), left.total());
@@ -277,11 +281,11 @@ fn a_device_that_answers_nothing_is_not_called_unreadable() {
 fn a_volume_that_shrinks_and_grows_again_is_not_called_warm() {
     let size = Bytes::gib(1);
     let volume = SimulatedVolume::new(VolumeModel::cold(size));
-    let mut there = There::new(size);
-    there.later = Some((2, Some(Bytes::mib(700))));
+    let mut device = TestDevice::new(size);
+    device.later = Some((2, Some(Bytes::mib(700))));
     // All but the middle was read before.
     let done = Ranges::all(size).subtract(&Ranges::from(Bytes::mib(300).0..Bytes::mib(800).0));
-    read(&volume, &mut there, done, None, |reading| {
+    read(&volume, &mut device, done, None, |reading| {
         assert_eq!(reading.done_ranges(), &Ranges::all(Bytes::mib(700)));
     });
 }
@@ -294,9 +298,9 @@ fn a_volume_that_shrinks_is_read_to_its_new_end() {
         bad: Ranges::from(smaller.0..size.0).iter().collect(),
         ..VolumeModel::cold(size)
     });
-    let mut there = There::new(size);
-    there.later = Some((2, Some(smaller)));
-    read(&volume, &mut there, Ranges::new(), None, |reading| {
+    let mut device = TestDevice::new(size);
+    device.later = Some((2, Some(smaller)));
+    read(&volume, &mut device, Ranges::new(), None, |reading| {
         assert_eq!(reading.end_of_reading(), EndOfReading::All);
         assert_eq!(reading.sizes(), (smaller, smaller));
         assert_eq!(reading.done_ranges(), &Ranges::all(smaller));
@@ -308,7 +312,7 @@ fn a_volume_that_shrinks_is_read_to_its_new_end() {
     });
 }
 
-/// Space that is named, in use, and on the whole volume.
+/// Space of a volume of this size: 20 units to read first, and 100 units in use from the middle on.
 fn known(size: Bytes) -> KnownSpace {
     let unit = UNIT.0;
     KnownSpace {
@@ -318,6 +322,7 @@ fn known(size: Bytes) -> KnownSpace {
     }
 }
 
+/// Numbers of the units that were read, in the order of the requests.
 fn order(volume: &SimulatedVolume) -> Vec<u64> {
     let made = volume.requests();
     made.iter().map(|one| one.request.offset / UNIT.0).collect()
@@ -333,14 +338,21 @@ fn reading_begins_before_it_is_known_what_is_used() {
     };
     let at_once = Plan::new(&unknown, size, UNIT, Extent::All);
     let last = Plan::new(&known(size), size, UNIT, Extent::All);
-    // It is taken note of at the first poll of the device.
+    // The final plan is taken at the first poll of the device.
     let (send, plans) = std::sync::mpsc::sync_channel(1);
     send.send(last).unwrap();
     let plans = (at_once, FinalPlanReceiver::new(plans));
-    let mut there = There::new(size);
-    read_plan(&volume, &mut there, plans, Ranges::new(), None, |reading| {
-        assert_eq!(reading.done_ranges(), &Ranges::all(size));
-    });
+    let mut device = TestDevice::new(size);
+    read_plan(
+        &volume,
+        &mut device,
+        plans,
+        Ranges::new(),
+        None,
+        |reading| {
+            assert_eq!(reading.done_ranges(), &Ranges::all(size));
+        },
+    );
     let order = order(&volume);
     assert_eq!(order.len() as u64, size.0 / UNIT.0, "none twice");
     assert_eq!(order[..20], (40..60).collect::<Vec<u64>>());
@@ -364,18 +376,18 @@ fn space_outside_the_plan_is_not_read_before_the_plan_is_known() {
         send.send(last).unwrap();
     });
     let plans = (at_once, FinalPlanReceiver::new(plans));
-    let mut there = There::new(size);
-    read_plan(&volume, &mut there, plans, Ranges::new(), None, |_| {});
+    let mut device = TestDevice::new(size);
+    read_plan(&volume, &mut device, plans, Ranges::new(), None, |_| {});
     sending.join().unwrap();
     let used = size.0 / 2 / UNIT.0;
     let expected: Vec<u64> = (40..60).chain(used..used + 100).collect();
     assert_eq!(order(&volume), expected);
-    // Nobody found out anything: it ends with what is known.
+    // No final plan comes: the reading ends with the first one.
     let volume = SimulatedVolume::new(VolumeModel::cold(size));
     let at_once = Plan::new(&known(size), size, UNIT, Extent::First);
     let (_, plans) = std::sync::mpsc::sync_channel(1);
     let plans = (at_once, FinalPlanReceiver::new(plans));
-    read_plan(&volume, &mut there, plans, Ranges::new(), None, |_| {});
+    read_plan(&volume, &mut device, plans, Ranges::new(), None, |_| {});
     assert_eq!(order(&volume).len(), 20);
 }
 
@@ -387,10 +399,17 @@ fn completed_reads_do_not_wait_for_their_order() {
     // The plan never comes: the list of free space takes for ever.
     let (send, plans) = std::sync::mpsc::sync_channel(1);
     let plans = (all, FinalPlanReceiver::of_order(plans));
-    let mut there = There::new(size);
-    read_plan(&volume, &mut there, plans, Ranges::new(), None, |reading| {
-        assert!(reading.is_complete());
-    });
+    let mut device = TestDevice::new(size);
+    read_plan(
+        &volume,
+        &mut device,
+        plans,
+        Ranges::new(),
+        None,
+        |reading| {
+            assert!(reading.is_complete());
+        },
+    );
     drop(send);
     // While more may come, what was read is not all.
     let (_send, plans) = std::sync::mpsc::sync_channel(1);
@@ -404,32 +423,36 @@ fn bad_places_are_retried_several_at_once() {
         bad: Ranges::from(UNIT.0 * 3..UNIT.0 * 5).iter().collect(),
         ..VolumeModel::cold(size)
     });
-    let mut there = There::new(size);
-    read(&volume, &mut there, Ranges::new(), None, |_| {});
+    let mut device = TestDevice::new(size);
+    read(&volume, &mut device, Ranges::new(), None, |_| {});
     let made = volume.requests();
     let pieces: Vec<_> = made
         .iter()
         .filter(|one| u64::from(one.request.len) < UNIT.0)
         .collect();
+    // Number of pieces in flight when one begins.
     let with = |one: &&engine::list::simulated::SimulatedRequest| {
-        let flies = |other: &&&engine::list::simulated::SimulatedRequest| {
+        let is_in_flight = |other: &&&engine::list::simulated::SimulatedRequest| {
             other.began <= one.began && one.began < other.completed
         };
-        pieces.iter().filter(flies).count()
+        pieces.iter().filter(is_in_flight).count()
     };
-    let most = pieces.iter().map(with).max().unwrap();
-    assert!((4..=reader::PIECES_IN_FLIGHT).contains(&most), "{most}");
+    let maximum = pieces.iter().map(with).max().unwrap();
+    assert!(
+        (4..=reader::PIECES_IN_FLIGHT).contains(&maximum),
+        "{maximum}"
+    );
 }
 
-/// Counts as the kernel does on a volume on which others read `others` pages in each half second from
-/// one of its times to another, beside the foreground of the volume itself.
+/// Counts as the kernel does: the requests of this program, the foreground of the volume model, and other programs that
+/// read `pages` pages in each half second of the span `others`, in seconds.
 fn counting(volume: &Rc<SimulatedVolume>, others: std::ops::Range<u64>, pages: u64) -> Counts {
     let volume = Rc::clone(volume);
     let (mut before, mut polled) = (0, Nanos(0));
     Box::new(move || {
         let now = volume.now();
         let made = volume.requests();
-        // What failed is counted too.
+        // Requests that failed are counted too.
         let own = made.iter().filter(|one| one.completed <= now);
         let bytes: u64 = own.map(|one| u64::from(one.request.len)).sum();
         let foreground =
@@ -450,31 +473,36 @@ fn counting(volume: &Rc<SimulatedVolume>, others: std::ops::Range<u64>, pages: u
     })
 }
 
-/// Result of a warming by default.
-struct Idled {
+/// Result of a warming whose rate follows the foreground, as it does by default.
+struct PacedWarming {
+    /// Duration, in seconds.
     seconds: f64,
+    /// Start and end of each probe.
     probes: Vec<Range<Nanos>>,
+    /// Report on the foreground; `None` where there was none.
     foreground: Option<ForegroundReport>,
+    /// Share of the bytes that others read.
     others_share: f64,
+    /// Start and end of each request of the volume model's foreground.
     foreground_requests: Vec<Range<Nanos>>,
 }
 
-/// A warming that takes what is idle, of a volume on which others also read so many pages in each half
-/// second of a span of seconds.
-fn idle(volume: VolumeModel, others: std::ops::Range<u64>, pages: u64) -> Idled {
+/// Warms a volume at the rate that its foreground leaves, while other programs read `pages` pages in each half second of
+/// the span `others`, in seconds.
+fn warm_when_idle(volume: VolumeModel, others: std::ops::Range<u64>, pages: u64) -> PacedWarming {
     let size = volume.size;
     let bad: Ranges = volume.bad.iter().cloned().collect();
     let volume = Rc::new(SimulatedVolume::new(volume));
-    let mut there = There::new(size);
-    there.policy = Some(IoPolicy::Idle);
-    there.counts = Some(counting(&volume, others, pages));
-    let (foreground, share) = read(&volume, &mut there, Ranges::new(), None, |reading| {
+    let mut device = TestDevice::new(size);
+    device.policy = Some(IoPolicy::Idle);
+    device.counts = Some(counting(&volume, others, pages));
+    let (foreground, share) = read(&volume, &mut device, Ranges::new(), None, |reading| {
         assert_eq!(reading.done_ranges(), &Ranges::all(size).subtract(&bad));
         (reading.foreground(), reading.others_share().unwrap())
     });
     let made = volume.requests();
     let probes = made.iter().filter(|one| one.request.tag == PROBE_MARK);
-    Idled {
+    PacedWarming {
         seconds: volume.now().as_secs_f64(),
         probes: probes.map(|one| one.began..one.completed).collect(),
         foreground,
@@ -483,7 +511,7 @@ fn idle(volume: VolumeModel, others: std::ops::Range<u64>, pages: u64) -> Idled 
     }
 }
 
-/// The latencies in seconds of what began in a span of seconds, the shortest first.
+/// Latencies, in seconds and in ascending order, of the reads that began within a span, in seconds.
 fn latencies(reads: &[Range<Nanos>], span: std::ops::Range<u64>) -> Vec<f64> {
     let span = Nanos::from_secs(span.start)..Nanos::from_secs(span.end);
     let within = reads.iter().filter(|one| span.contains(&one.start));
@@ -494,19 +522,26 @@ fn latencies(reads: &[Range<Nanos>], span: std::ops::Range<u64>) -> Vec<f64> {
     found
 }
 
+/// The 90th percentile of latencies in ascending order.
 fn p90(sorted: &[f64]) -> f64 {
     sorted[sorted.len() * 9 / 10]
 }
 
 #[test]
-fn by_default_nothing_is_lost_where_nobody_is_and_others_are_left_as_they_are() {
+fn by_default_warming_is_as_fast_without_a_foreground_and_keeps_the_latency_of_one() {
     let size = Bytes::gib(6);
     let cap_s = size.0 as f64 / Bytes::mib(125).0 as f64;
-    let alone = idle(VolumeModel::cold(size), 0..0, 0);
+    let alone = warm_when_idle(VolumeModel::cold(size), 0..0, 0);
     assert_eq!(alone.foreground, None);
     let least_s = {
         let volume = SimulatedVolume::new(VolumeModel::cold(size));
-        read(&volume, &mut There::new(size), Ranges::new(), None, |_| {});
+        read(
+            &volume,
+            &mut TestDevice::new(size),
+            Ranges::new(),
+            None,
+            |_| {},
+        );
         volume.now().as_secs_f64()
     };
     assert!(alone.probes.len() as f64 <= 10.0 * alone.seconds + 40.0);
@@ -517,7 +552,7 @@ fn by_default_nothing_is_lost_where_nobody_is_and_others_are_left_as_they_are() 
     );
     assert!(alone.others_share < 0.01, "{}", alone.others_share);
 
-    let beside = idle(VolumeModel::cold(size), 5..40, 500);
+    let beside = warm_when_idle(VolumeModel::cold(size), 5..40, 500);
     let latency = latencies(&beside.probes, 17..40);
     assert!(p90(&latency) < 0.0075, "{}", p90(&latency));
     assert!(beside.probes.len() > 1000);
@@ -539,8 +574,8 @@ fn by_default_nothing_is_lost_where_nobody_is_and_others_are_left_as_they_are() 
     assert!((0.005..0.05).contains(&share), "{share}");
 }
 
-/// A cold volume of so many MiB/s, which takes `seconds` to be read, and on which somebody reads one page
-/// after the other.
+/// A cold volume of so many MiB/s, which takes `seconds` to be read. In the span `reads`, in seconds, a foreground reads
+/// one page after the other; without a span there is none.
 fn with_a_reader(mib_per_s: u64, seconds: u64, reads: Option<std::ops::Range<u64>>) -> VolumeModel {
     VolumeModel {
         bytes_per_s: Bytes::mib(mib_per_s).0 as f64,
@@ -552,21 +587,21 @@ fn with_a_reader(mib_per_s: u64, seconds: u64, reads: Option<std::ops::Range<u64
 #[test]
 fn a_foreground_of_one_page_is_soon_seen_and_never_starved_however_slow_the_volume() {
     for mib_per_s in [2, 10, 25, 40, 125] {
-        let alone = idle(with_a_reader(mib_per_s, 60, None), 0..0, 0);
+        let alone = warm_when_idle(with_a_reader(mib_per_s, 60, None), 0..0, 0);
         assert_eq!(alone.foreground, None);
         assert!(
             alone.seconds < 1.04 * 60.0,
             "{mib_per_s}: {}",
             alone.seconds
         );
-        // From the start, and one who comes when the reading goes at full speed.
+        // A foreground from the start, and one that begins while the warming goes at full speed.
         for from in [0, 20] {
             let reads = Some(from..from + 30);
-            let idled = idle(with_a_reader(mib_per_s, 60, reads), 0..0, 0);
+            let warming = warm_when_idle(with_a_reader(mib_per_s, 60, reads), 0..0, 0);
             // A block of 512 KiB takes a quarter of a second at 2 MiB/s.
             let longest = f64::max(0.15, 1.5 / mib_per_s as f64);
-            let unseen = latencies(&idled.foreground_requests, from + 2..from + 6);
-            let later = latencies(&idled.foreground_requests, from + 10..from + 30);
+            let unseen = latencies(&warming.foreground_requests, from + 2..from + 6);
+            let later = latencies(&warming.foreground_requests, from + 10..from + 30);
             let first = unseen.iter().sum::<f64>() / unseen.len() as f64;
             println!(
                 "{mib_per_s} MiB/s, from {from} s: {:.0} reads/s of {:.1} ms at first, then {:.0} of p90 {:.2} ms; \
@@ -575,13 +610,13 @@ fn a_foreground_of_one_page_is_soon_seen_and_never_starved_however_slow_the_volu
                 first * 1e3,
                 later.len() as f64 / 20.0,
                 p90(&later) * 1e3,
-                idled.seconds,
+                warming.seconds,
                 alone.seconds,
-                idled.foreground,
+                warming.foreground,
             );
             assert!(*unseen.last().unwrap() < longest, "{mib_per_s}: {unseen:?}");
-            assert!(idled.foreground.is_some(), "{mib_per_s} {from}");
-            // What it would get without us.
+            assert!(warming.foreground.is_some(), "{mib_per_s} {from}");
+            // Number of reads that the foreground would make alone.
             let page_s = f64::max(1.0 / 3000.0, 4096.0 / Bytes::mib(mib_per_s).0 as f64);
             let without = 20.0 / (page_s + 0.0005);
             assert!(
@@ -589,8 +624,8 @@ fn a_foreground_of_one_page_is_soon_seen_and_never_starved_however_slow_the_volu
                 "{mib_per_s}: {} of {without}",
                 later.len()
             );
-            let floor = f64::max(0.0075, 1.2 * 0.5 / mib_per_s as f64);
-            assert!(p90(&later) < floor, "{mib_per_s}: {}", p90(&later));
+            let limit_s = f64::max(0.0075, 1.2 * 0.5 / mib_per_s as f64);
+            assert!(p90(&later) < limit_s, "{mib_per_s}: {}", p90(&later));
         }
     }
 }
@@ -604,7 +639,7 @@ fn failed_reads_are_no_io_of_others() {
             .collect(),
         ..VolumeModel::cold(size)
     };
-    let idled = idle(volume, 0..0, 0);
-    assert_eq!(idled.foreground, None);
-    assert!(idled.others_share < 0.02, "{}", idled.others_share);
+    let warming = warm_when_idle(volume, 0..0, 0);
+    assert_eq!(warming.foreground, None);
+    assert!(warming.others_share < 0.02, "{}", warming.others_share);
 }

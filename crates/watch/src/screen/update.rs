@@ -12,7 +12,7 @@ use super::frame::Frame;
 pub(crate) enum Update {
     /// An interval, with the changes of findings in it.
     Frame(Arc<Frame>, Vec<EventChange>),
-    /// A note: something that cannot be seen, and why.
+    /// A sentence about data that is missing, with the reason.
     Note(String),
     /// True while the data shown is also kept in the ledger.
     Recording(bool),

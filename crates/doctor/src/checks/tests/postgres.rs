@@ -1,13 +1,13 @@
-//! PostgreSQL.
+//! Tests of the checks of PostgreSQL.
 
 use super::*;
 use crate::facts::postgres::{FileError, Postgres, Setting, Statistics};
 use crate::wal_sync::{Method, WalSync};
 
-/// Settings with their value and unit.
-type Units<'a> = &'a [(&'a str, &'a str, &'a str)];
+/// Settings: name, value and unit of each.
+type SettingRows<'a> = &'a [(&'a str, &'a str, &'a str)];
 
-/// PostgreSQL on nvme1n1 that is set well, with other settings.
+/// Rows of the checks of a PostgreSQL whose data and WAL lie on nvme1n1: `settings` replace its good ones.
 fn postgres(settings: &[(&str, &str, &str)], statistics: Statistics) -> Vec<CheckRow> {
     let well = [
         ("random_page_cost", "1.1", ""),
@@ -64,7 +64,7 @@ fn each_setting_of_postgresql_that_is_wrong_for_the_measured_disk_is_found_alone
         ..Statistics::default()
     };
     assert_eq!(found(&postgres(&[], quiet())), []);
-    let table: &[(&str, CheckResult, Units<'_>)] = &[
+    let table: &[(&str, CheckResult, SettingRows<'_>)] = &[
         (
             "random-page-cost",
             Consider,
@@ -160,7 +160,7 @@ fn each_setting_of_postgresql_that_is_wrong_for_the_measured_disk_is_found_alone
 }
 
 #[test]
-fn settings_that_do_not_apply_and_slow_methods_of_syncing_are_found() {
+fn settings_that_are_not_applied_and_slow_wal_sync_methods_are_found() {
     use CheckResult::{Consider, Fix, Ok};
     let setting = |value: &str, pending_restart| Setting {
         name: "wal_sync_method".into(),
