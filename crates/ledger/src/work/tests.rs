@@ -22,7 +22,7 @@ impl LongWork for TestWork {
     const FORM: u32 = 2;
 }
 
-/// The same kind, as an older program knows it.
+/// The same kind of work, as an older program knows it.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct OlderDigging {
     depth: f64,
