@@ -1,4 +1,4 @@
-//! Logs that lack something: headers, devices, the ends of lines, or all.
+//! Tests with damaged logs: without headers, devices or line ends, or not logs at all.
 
 use formats::disk_log::{FirstReport, LogError, LogReport, Options, Reader};
 use record::Nanos;
