@@ -56,7 +56,7 @@ impl Ledger {
     /// Reads everything in the ledger at `path`, and changes nothing. It may be of an older schema.
     ///
     /// # Errors
-    /// When there is none, it is not a ledger of this program, or it is too damaged to be opened.
+    /// When there is no ledger, the file is not one of this program, or it is too damaged to be opened.
     pub fn examine(path: impl AsRef<Path>) -> Result<Examination> {
         let ledger = open_existing(path.as_ref())?;
         let explain = |error| ledger.explain(error);

@@ -190,7 +190,7 @@ mod tests {
         for rest in [&[0; 600][..], b"junk", b"\x1fjunk", b"\x1f"] {
             assert_eq!(unpacked([&packed, rest].concat()).unwrap(), b"ab");
         }
-        // What is cut is no end.
+        // A truncated member is an error.
         assert!(unpacked(packed[..packed.len() - 1].to_vec()).is_err());
     }
 

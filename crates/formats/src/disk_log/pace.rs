@@ -10,9 +10,9 @@ use record::sample::{Gap, SampleTime};
 const DEFAULT_INTERVAL: Nanos = Nanos::from_secs(1);
 /// Number of the last intervals between printed times that are kept.
 const KEPT_INTERVALS: usize = 15;
-/// An interval longer than the usual one by this factor is a gap. Times are printed in whole seconds, and iostat may be
-/// late.
-const GAP_FACTOR: f64 = 1.6;
+/// Minimum excess over the usual interval that counts as a gap, in seconds: times are printed in whole seconds, and
+/// iostat may be late.
+const MIN_GAP_S: f64 = 1.6;
 
 /// Known timing of a report.
 #[derive(Clone, Copy, Debug)]
@@ -132,7 +132,7 @@ impl Pace {
         let mut between = None;
         if let Some(distance) = distance {
             let over = distance - length.as_secs_f64();
-            let slack = GAP_FACTOR.max(length.as_secs_f64() * 0.1);
+            let slack = MIN_GAP_S.max(length.as_secs_f64() * 0.1);
             if over > slack {
                 between = Some(Gap::Unseen(nanos(over)));
             } else if over < -slack && distance >= 0.0 && self.given.is_none() && !timing.first {

@@ -428,7 +428,7 @@ fn prefixes_of_the_lines_of_sar_are_no_part_of_them() {
         } else {
             2
         };
-        // With the line that names the host, and cut out behind it.
+        // With the line that names the host, and without it.
         let (_, behind) = whole.split_once('\n').unwrap();
         for text in [&whole, behind] {
             let plain = samples(text);

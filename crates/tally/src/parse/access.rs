@@ -146,7 +146,7 @@ struct LineFields<'a> {
     millis: Option<f64>,
 }
 
-/// Hands the event of a line to `each`.
+/// Passes the event of a line to `each`.
 pub(super) fn line(format: &LogFormat, line: &[u8], tag: &mut Vec<u8>, each: &mut impl EventSink) {
     each(line, event(format, line, tag).ok_or(Rejection::AccessLog));
 }

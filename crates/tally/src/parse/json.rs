@@ -16,7 +16,7 @@ use super::time;
 use crate::event::{EventFigure, EventSink, ParsedEvent, Rejection};
 use crate::level::Seconds;
 
-/// Hands the events of a line to `each`.
+/// Passes the events of a line to `each`.
 pub(super) fn line(line: &[u8], tag: &mut Vec<u8>, each: &mut impl EventSink) {
     if let Some(event) = plain(line) {
         return each(line, event);

@@ -16,7 +16,7 @@ struct Fields<'a> {
     next: Option<&'a [u8]>,
 }
 
-/// Hands the events of a line to `each`.
+/// Passes the events of a line to `each`.
 pub(super) fn line(line: &[u8], tag: &mut Vec<u8>, each: &mut impl EventSink) {
     let Some(colon) = memchr::memchr(b':', line) else {
         return each(line, Err(Rejection::StatsD));

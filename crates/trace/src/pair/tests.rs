@@ -350,7 +350,7 @@ fn by_completion_a_request_that_hangs_leaves_when_it_ends() {
 }
 
 proptest! {
-    /// Requests of any places and lengths, some under way at once, complete in any order.
+    /// Requests of any offsets and lengths, some in flight at once, which complete in any order.
     #[test]
     fn every_request_leaves_once(requests in prop::collection::vec((0_u64..4, 1_u64..3, 0_u64..20), 1..60)) {
         let mut events = Vec::new();

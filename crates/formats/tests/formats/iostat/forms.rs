@@ -165,7 +165,7 @@ fn json_is_read_to_the_figure() {
         let text = fixture(name);
         let whole = match serde_json::from_str::<serde_json::Value>(&text) {
             Ok(whole) => whole,
-            // What the brackets missing of the one that was cut off are.
+            // A log that was cut off lacks these brackets.
             Err(_) => serde_json::from_str(&format!("{}]}}]}}}}", text.trim_end())).unwrap(),
         };
         let (readings, notes) = read(name);

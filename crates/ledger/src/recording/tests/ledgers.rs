@@ -446,7 +446,7 @@ fn blocks_that_another_process_thinned_out_meanwhile_are_not_there_twice() {
     let mut host = Host::new(1, 1, day("2026-11-20T03:00:00Z"));
     record(&mut ledger, &mut recording, &mut host, 120);
     ledger.end_recording(&recording).unwrap();
-    // What the slower of two has read before the other was done.
+    // The slower of two processes has read these blocks before the other replaced them.
     let read = ledger.bodies(recording.number(), UNTHINNED, None).unwrap();
     let samples = ledger.unpacked(&read[0]).unwrap();
     let other = Ledger::open(scratch.ledger()).unwrap();
