@@ -319,8 +319,8 @@ impl Source for Gearman {
 }
 
 impl Drop for Worker {
-    /// Waits until gearmand has read the completions: closing a connection with unread data resets it, and could discard
-    /// them.
+    /// Waits until gearmand has read the completions: closing a connection with unread data resets it, and could
+    /// discard them.
     fn drop(&mut self) {
         let _ = self.stream.get().shutdown(Shutdown::Write);
         let _ = self
