@@ -35,7 +35,7 @@ pub struct QueueBound {
     /// The latencies of the last probes in seconds, the oldest first.
     latencies_s: Vec<f64>,
     next_probe: Nanos,
-    /// Time before which a probe must not have begun to count: it would have waited in an earlier, longer queue.
+    /// Probes that began before this time are ignored: they waited in an earlier, longer queue.
     deaf_until: Nanos,
 }
 
