@@ -1,12 +1,12 @@
-//! Errors of reading a text and of writing a summary.
+//! Errors in reading a text and in writing a summary.
 
-/// Reason for which a text was not read.
+/// Reason why a text was not read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
     /// A document is damaged.
     #[error("line {line}: {what}")]
     Damaged {
-        /// The line where it was noticed, from 1.
+        /// The line where the damage was found, from 1.
         line: usize,
         /// The error, as a clause.
         what: String,
@@ -34,7 +34,7 @@ impl ReadError {
     }
 }
 
-/// Reason for which a summary was not written.
+/// Reason why a summary was not written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WriteError {
     /// The format has no place for any of the phases.
@@ -42,7 +42,7 @@ pub enum WriteError {
     NoPlace {
         /// The tool whose format was requested.
         tool: &'static str,
-        /// The phases that there are.
+        /// Names of the phases in the summary.
         phases: String,
     },
 }

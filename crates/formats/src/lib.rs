@@ -1,9 +1,9 @@
 //! The formats of other tools: fio's JSON and JSON+, sysbench's fileio text and Bonnie++'s CSV, read and written;
 //! logs of disks by iostat, sar and others ([`disk_log`]) and the slow logs of MySQL ([`slow_log`]), read.
 //!
-//! A file that is read becomes a [`Summary`], in which every value that a tool may leave out is an `Option`. A file
-//! that is written is made from a summary too, so a run of this program is summed up first ([`sum_up`]). The input is
-//! not trusted: no input makes a function here panic, and errors name the line.
+//! A file is read as a [`Summary`], in which every value that a tool may leave out is an `Option`. A file is also
+//! written from a summary, so a run of this program is summed up first ([`sum_up`]). The input is not trusted: no
+//! input makes a function here panic, and errors name the line.
 
 mod bonnie;
 pub mod disk_log;
@@ -22,12 +22,12 @@ use record::Summary;
 
 use pieces::DocumentPiece;
 
-/// A format that is written: one row of its tables below, and one of [`write`].
+/// A format that can be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// fio's JSON+, as fio 3 writes it.
     FioJson,
-    /// The text of sysbench 1.0's `fileio`, one after the other for each phase.
+    /// The text of sysbench 1.0's `fileio`, once for each phase.
     Sysbench,
     /// A line of Bonnie++'s CSV, format 1.98.
     Bonnie,
@@ -50,7 +50,7 @@ impl Format {
     }
 }
 
-/// Reads all documents in `text`, in their order. Their format is recognized by their content, never by a name; other
+/// Reads all documents in `text`, in order. Their format is recognized by their content, never by a file name; other
 /// text around them is skipped.
 ///
 /// # Errors
@@ -59,7 +59,7 @@ pub fn read(text: &str) -> Result<Vec<Summary>, ReadError> {
     let mut summaries = Vec::new();
     let mut grids = Vec::new();
     for piece in pieces::pieces(text)? {
-        // What sysbench prints one after the other are the cells of a grid.
+        // Consecutive outputs of sysbench are the cells of a grid of tests.
         if !matches!(piece, DocumentPiece::Sysbench { .. }) {
             summaries.extend(named(&mut grids));
         }
@@ -98,8 +98,7 @@ fn add_cell(grids: &mut Vec<Summary>, cell: Summary) {
     }
 }
 
-/// Writes a summary in another tool's format. Unknown values are left out where the format allows that; nothing is
-/// made up.
+/// Writes a summary in another tool's format. Unknown values are left out if the format allows it; none are invented.
 ///
 /// # Errors
 /// When the format has no place for any of its phases.

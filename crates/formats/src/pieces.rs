@@ -1,16 +1,16 @@
-//! Cuts a text into its documents, by their beginnings.
+//! Splits a text into documents, by the way that they begin.
 
 use record::Summary;
 use serde_json::{Deserializer, Value};
 
 use crate::{ReadError, bonnie, fio, sysbench};
 
-/// A document, and the line where it begins, from 1, where it is still to be read.
+/// A document of a text.
 #[derive(Debug)]
 pub(crate) enum DocumentPiece<'a> {
-    /// A JSON document of fio. It is read at once, so that no two documents are in memory as trees.
+    /// A JSON document of fio. It is converted at once, so that only one JSON tree is in memory at a time.
     Fio(Box<Summary>),
-    /// The output of one call of sysbench, up to the start of the next document.
+    /// The output of one run of sysbench, up to the start of the next document.
     Sysbench {
         /// Number of its first line, from 1.
         line: usize,
@@ -51,19 +51,19 @@ pub(crate) fn pieces(text: &str) -> Result<Vec<DocumentPiece<'_>>, ReadError> {
     Ok(cutter.pieces)
 }
 
-/// Pieces of a text so far.
+/// Splits a text into documents.
 struct DocumentSplitter<'a> {
     text: &'a str,
     pieces: Vec<DocumentPiece<'a>>,
-    /// Start of sysbench output that is not complete yet: offset and line.
+    /// Start of the current sysbench output: offset and line.
     sysbench: Option<(usize, usize)>,
-    /// Last place at which fio's version is named: no JSON after it is fio's.
+    /// Last offset at which fio's version is named: no JSON document of fio begins after it.
     last_fio: usize,
 }
 
 impl DocumentSplitter<'_> {
-    /// Takes the JSON document that begins at `at`, and returns its end. `None` when there is no document: a brace in
-    /// a message is not an error.
+    /// Reads the JSON document that begins at `at`, and returns its end; `None` if there is no document: a brace in a
+    /// message is not an error.
     fn json(&mut self, at: usize, line: usize) -> Result<Option<usize>, ReadError> {
         let rest = &self.text[at..];
         if at >= self.last_fio || !rest.trim_start_matches([' ', '\t']).starts_with('{') {
@@ -90,7 +90,7 @@ impl DocumentSplitter<'_> {
         }
     }
 
-    /// Takes one line.
+    /// Processes one line.
     fn line(&mut self, at: usize, end: usize, line: usize) {
         let text = self.text[at..end].trim_end();
         if bonnie::read::is_result(text) {

@@ -1,17 +1,17 @@
-//! Sums up a run of this program for other tools' formats.
+//! Sums up a run of this program, to write it in other tools' formats.
 
 use record::{
     Activity, Bytes, CpuShares, EngineKind, Fairness, Flow, FlowSummary, Histogram, LatencySummary,
     Percentile, Phase, PhaseSummary, Run, Samples, Summary, Window, WorkSummary,
 };
 
-/// Percentiles that fio gives by default, and the 99.999th.
+/// fio's default percentiles, and the 99.999th.
 const PERCENTILES: [f64; 18] = [
     1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95,
     99.99, 99.999,
 ];
 
-/// Sums up a run. Intervals, findings and figures over time have no place in a summary.
+/// Sums up a run. A summary has no confidence intervals, findings or figures over time.
 pub fn sum_up(run: &Run) -> Summary {
     Summary {
         tool: format!("disksmith {}", run.disksmith),
@@ -45,8 +45,8 @@ fn of_phase(run: &Run, phase: &Phase) -> PhaseSummary {
     }
 }
 
-/// The workload. For jobs that differ and were summed up, it has only what holds for all of them: none of them was
-/// run with the mean.
+/// The workload. If different jobs were summed, it has only what is the same for all of them, since no job was run with
+/// the mean.
 fn work(run: &Run, phase: &Phase) -> WorkSummary {
     let workload = &phase.workload;
     let mut details = workload.details.clone().unwrap_or_default();
@@ -79,7 +79,7 @@ fn work(run: &Run, phase: &Phase) -> WorkSummary {
     }
 }
 
-/// fio's word for the way to the kernel.
+/// fio's name of the I/O engine.
 fn engine(kind: EngineKind) -> Option<&'static str> {
     match kind {
         EngineKind::Uring => Some("io_uring"),
@@ -88,7 +88,7 @@ fn engine(kind: EngineKind) -> Option<&'static str> {
     }
 }
 
-/// Flows of a phase: each direction, and reads and writes together where there are both.
+/// Flows of a phase: each direction, and reads and writes together if there are both.
 fn flows(phase: &Phase) -> Vec<FlowSummary> {
     let mut flows: Vec<FlowSummary> = phase
         .directions()
@@ -99,7 +99,7 @@ fn flows(phase: &Phase) -> Vec<FlowSummary> {
         .collect();
     if let (Some(read), Some(write)) = (&phase.read, &phase.write) {
         let mut both = read.clone();
-        // What is read and written back Bonnie++ counts once.
+        // Bonnie++ counts a block that is read and written back once.
         let once = phase.workload.calls().is_some();
         if !once {
             both.ops += write.ops;
@@ -162,7 +162,7 @@ fn spread(windows: &[Window], ops: impl Fn(&Window) -> Option<u64>) -> Option<Sa
         min: rates.iter().copied().reduce(f64::min)?,
         max: rates.iter().copied().reduce(f64::max)?,
         mean,
-        // fio's is a sample's.
+        // fio writes the sample standard deviation.
         stddev: (squares / (count - 1.0).max(1.0)).sqrt(),
         samples: rates.len() as u64,
     })

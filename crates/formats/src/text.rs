@@ -1,8 +1,8 @@
-//! Encoding of text from other programs: UTF-8, or UTF-16 as Windows PowerShell's `>` writes it.
+//! Decodes text of other programs: UTF-8, or UTF-16 as Windows PowerShell's `>` writes it.
 
 use std::io::{self, Read};
 
-/// Number of bytes that show the encoding: a byte order mark, or else two characters of ASCII.
+/// Number of bytes by which the encoding is recognized: a byte order mark, or two ASCII characters in UTF-16.
 const HEAD: usize = 4;
 /// Bytes taken from the source at a time.
 const CHUNK: usize = 64 << 10;
@@ -10,7 +10,7 @@ const CHUNK: usize = 64 << 10;
 /// Encoding of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Encoding {
-    /// UTF-8, or any encoding in which ASCII is ASCII. Passed on as it is.
+    /// UTF-8, or any other superset of ASCII. Passed on unchanged.
     Bytes,
     Utf16(ByteOrder),
 }
@@ -22,8 +22,8 @@ enum ByteOrder {
 }
 
 impl Encoding {
-    /// Encoding of a text that begins so, and length of its byte order mark. Without a mark UTF-16 is recognized by
-    /// its first two characters of ASCII, since text of one byte a character holds no zeros.
+    /// Encoding of a text that begins with `head`, and length of its byte order mark. Without a mark, UTF-16 is
+    /// recognized by two ASCII characters at its beginning, since single-byte text has no zero bytes.
     fn of(head: &[u8]) -> (Encoding, usize) {
         match head {
             [0xEF, 0xBB, 0xBF, ..] => (Encoding::Bytes, 3),
@@ -36,25 +36,25 @@ impl Encoding {
     }
 }
 
-/// Text as UTF-8, without a byte order mark, from a source that is UTF-8 or UTF-16. Every text that a user names is
-/// read through it. Bytes that are neither pass unchanged; halves of characters in UTF-16 become U+FFFD.
+/// Reader that converts UTF-8 or UTF-16 to UTF-8 without a byte order mark. Every text file that a user names is read
+/// through it. Invalid UTF-8 passes unchanged; unpaired surrogates in UTF-16 become U+FFFD.
 #[derive(Debug)]
 pub struct Utf8<R> {
     source: R,
     /// `None` until the head was read.
     encoding: Option<Encoding>,
-    /// Read from the source, and not decoded yet.
+    /// Bytes read from the source and not yet decoded.
     raw: Vec<u8>,
-    /// A unit of UTF-16 whose second half has not come yet.
+    /// A high surrogate whose low surrogate has not been read yet.
     high: Option<u16>,
-    /// Decoded, and handed out up to `taken`.
+    /// Decoded bytes; those up to `taken` were returned.
     ready: Vec<u8>,
     taken: usize,
     at_end: bool,
 }
 
 impl<R: Read> Utf8<R> {
-    /// Reads nothing yet.
+    /// A reader of `source`; reads nothing yet.
     pub fn new(source: R) -> Utf8<R> {
         Utf8 {
             source,
@@ -67,7 +67,7 @@ impl<R: Read> Utf8<R> {
         }
     }
 
-    /// Reads on from the source, up to `most` bytes.
+    /// Reads up to `most` further bytes from the source.
     fn fill(&mut self, most: usize) -> io::Result<()> {
         let begin = self.raw.len();
         self.raw.resize(begin + most, 0);
@@ -77,7 +77,7 @@ impl<R: Read> Utf8<R> {
         Ok(())
     }
 
-    /// The encoding, once enough was read to know it.
+    /// The encoding; reads as much as is needed to recognize it.
     fn encoding(&mut self) -> io::Result<Encoding> {
         if let Some(encoding) = self.encoding {
             return Ok(encoding);
@@ -91,7 +91,7 @@ impl<R: Read> Utf8<R> {
         Ok(encoding)
     }
 
-    /// Decodes all whole units that were read; at the end also an incomplete one.
+    /// Decodes all complete code units that were read; at the end of the source, also an incomplete one.
     fn decode(&mut self, order: ByteOrder) {
         let (units, rest) = self.raw.as_chunks::<2>();
         let units = units.iter().map(|unit| match order {
@@ -114,7 +114,7 @@ impl<R: Read> Utf8<R> {
                 Err(unpaired) => last = Some(unpaired.unpaired_surrogate()),
             }
         }
-        // The last unit may be the first half of a character that continues in the next chunk.
+        // The last unit may be a high surrogate, whose low surrogate is in the next chunk.
         self.high = last;
         let cut = !rest.is_empty();
         self.raw.drain(..self.raw.len() - rest.len());
@@ -133,7 +133,7 @@ impl<R: Read> Read for Utf8<R> {
         let encoding = self.encoding()?;
         while self.taken == self.ready.len() {
             match encoding {
-                // What was read for the sake of the encoding, and then straight through.
+                // Once the bytes read to recognize the encoding are returned, reads go directly to the source.
                 Encoding::Bytes if self.raw.is_empty() => return self.source.read(buffer),
                 Encoding::Bytes => self.ready = std::mem::take(&mut self.raw),
                 Encoding::Utf16(order) => {
@@ -155,10 +155,10 @@ impl<R: Read> Read for Utf8<R> {
     }
 }
 
-/// A whole text as UTF-8 (see [`Utf8`]). Other bytes become U+FFFD.
+/// A whole text as a string (see [`Utf8`]). Invalid UTF-8 becomes U+FFFD.
 pub fn lossy(bytes: Vec<u8>) -> String {
     let bytes = utf8(bytes);
-    // Only what is not UTF-8 is copied.
+    // Valid UTF-8 is not copied.
     String::from_utf8(bytes)
         .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
@@ -169,7 +169,7 @@ pub fn utf8(bytes: Vec<u8>) -> Vec<u8> {
         return bytes;
     }
     let mut text = Vec::with_capacity(bytes.len());
-    // Memory does not fail to be read.
+    // Reading from memory does not fail.
     let _ = Utf8::new(bytes.as_slice()).read_to_end(&mut text);
     text
 }
@@ -187,7 +187,7 @@ mod tests {
         text.encode_utf16().flat_map(unit).collect()
     }
 
-    /// Gives a byte at a time, as a slow pipe does.
+    /// A reader that returns one byte at a time, as a slow pipe does.
     struct SlowReader<'a>(&'a [u8]);
 
     impl Read for SlowReader<'_> {

@@ -1,4 +1,4 @@
-//! A document as it is stored: JSON, compressed. Runs and the state of long work are kept so.
+//! A stored document: compressed JSON, which holds a run or the state of long work.
 
 use miniz_oxide::deflate::compress_to_vec_zlib;
 use miniz_oxide::inflate::decompress_to_vec_zlib_with_limit;
@@ -17,16 +17,16 @@ pub(crate) const FORM: u32 = 1;
 /// runs refuse it as a newer one.
 pub(crate) const IMPORTED_FORM: u32 = 2;
 /// The form of the documents of runs with [`record::JobOptions`]: a program that does not know them
-/// would show draws by Zipf's law as even ones, and sizes that differ as their mean.
+/// would show Zipf-distributed offsets as uniform ones, and mixed block sizes as their mean.
 pub(crate) const DETAILED_FORM: u32 = 3;
 /// The form of the documents of replays ([`record::RecordedSpan`]): a program that does not know them would show the
-/// load of a trace as one that was requested.
+/// load of a trace as a requested one.
 pub(crate) const REPLAY_FORM: u32 = 4;
 /// The newest form that this program knows.
 const NEWEST: u32 = REPLAY_FORM;
 
-/// Level of compression: beyond 6, a tenth of a percent costs half as much time again (measured; see the crate's
-/// text).
+/// Compression level. Beyond 6, a tenth of a percent less space costs half as much time again (measured; see the
+/// crate's documentation).
 const LEVEL: u8 = 6;
 
 /// A run as the ledger keeps it.
@@ -38,19 +38,19 @@ pub enum StoredRun {
     Imported(Box<ImportedRun>),
 }
 
-/// A document of JSON as the ledger stores it.
+/// A JSON document as the ledger stores it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StoredDocument {
-    /// The form of the JSON.
+    /// Number of the JSON's form, such as [`FORM`].
     pub(crate) form: u32,
-    /// Bytes of JSON.
+    /// Size of the uncompressed JSON in bytes.
     pub(crate) size: usize,
     /// The JSON, compressed.
     pub(crate) body: Vec<u8>,
 }
 
 impl StoredDocument {
-    /// Packs a run, and makes sure that it will come back.
+    /// Packs a run, and verifies that it can be read back unchanged.
     pub(crate) fn pack(run: &Run) -> Result<StoredDocument> {
         check_round_trip(run)?;
         let json = serde_json::to_vec(run).map_err(|error| unfaithful(run, "run", &error))?;
@@ -64,7 +64,7 @@ impl StoredDocument {
         Ok(StoredDocument::of_json(form, &json))
     }
 
-    /// Packs an imported run, and makes sure that it will come back.
+    /// Packs an imported run, and verifies that it can be read back unchanged.
     pub(crate) fn pack_imported(run: &ImportedRun) -> Result<StoredDocument> {
         let refused = |why: &dyn std::fmt::Display| Error::Unfaithful {
             id: run.id.to_string(),
@@ -118,7 +118,7 @@ impl StoredDocument {
         .map_err(unreadable)
     }
 
-    /// Reads the JSON as a `T`; what is wrong with it is reported as a clause.
+    /// Reads the JSON as a `T`; the error is a clause that describes the damage.
     pub(crate) fn read<T: DeserializeOwned>(&self) -> std::result::Result<T, String> {
         let json = decompress_to_vec_zlib_with_limit(&self.body, self.size)
             .map_err(|error| format!("its document is damaged ({error})"))?;
@@ -130,10 +130,10 @@ impl StoredDocument {
     }
 }
 
-/// Makes sure that the run can be read again. JSON has no NaN and no infinity, and a histogram whose parts contradict
-/// each other is refused when read: either would make a run that can be listed and never shown.
+/// Verifies that the run can be read back unchanged. JSON has no NaN and no infinity, and a histogram whose parts
+/// contradict each other is refused when read: either would make a run that can be listed and never shown.
 ///
-/// Piece by piece, because a long run read back as a whole would take as much memory again.
+/// It is read back in parts, because a long run as a whole would take its memory twice.
 fn check_round_trip(run: &Run) -> Result<()> {
     same(run, "target", &run.target)?;
     same(run, "replay", &run.replay)?;

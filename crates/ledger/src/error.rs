@@ -8,18 +8,18 @@ use rusqlite::ErrorCode;
 
 use crate::WorkError;
 
-/// Longest wait for another process that holds the ledger. Its disk may be the slow one that is being
+/// Maximum wait for another process that holds the ledger's lock. The ledger may be on the slow disk that is being
 /// measured.
 pub const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Clause on another place for the ledger: a new folder of this user's own, since others could put a file under a fixed
-/// name in a folder that all may write to.
+/// Advice on another path for the ledger: a new folder of this user's own, since others could create a file with a
+/// fixed name in a folder that all may write to.
 const OTHER_LEDGER_ADVICE: &str = "with --ledger, or for this shell: export DISKSMITH_LEDGER=\"$(mktemp -d -p /var/tmp)/disksmith.db\"";
 
 /// An error of the ledger.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The environment names no place for the ledger.
+    /// The environment gives no default path for the ledger.
     #[error(
         "there is no place for the ledger: neither XDG_STATE_HOME nor HOME is set. Name a file {}",
         OTHER_LEDGER_ADVICE
@@ -37,7 +37,7 @@ pub enum Error {
         /// The system's error.
         source: io::Error,
     },
-    /// A directory, a device or a pipe.
+    /// The path is a directory, a device or a pipe, not a regular file.
     #[error(
         "{} is not a regular file, so it cannot be the ledger. Name a file with --ledger or \
          DISKSMITH_LEDGER",
@@ -47,7 +47,7 @@ pub enum Error {
         /// Path named as the ledger.
         path: PathBuf,
     },
-    /// The file is no SQLite file.
+    /// The file is not an SQLite file.
     #[error(
         "{} is not a ledger, or its beginning is damaged: SQLite does not know it. It was not \
          touched. Move it aside, or name another file with --ledger or DISKSMITH_LEDGER",
@@ -66,10 +66,10 @@ pub enum Error {
     Foreign {
         /// The file.
         path: PathBuf,
-        /// The number that the file gives its program; 0 where it gives none.
+        /// SQLite application id of the file; 0 if it has none.
         application_id: u32,
     },
-    /// Written by a newer version.
+    /// The ledger was written by a newer version.
     #[error(
         "the ledger {} was written by a newer disksmith (schema {found}; this one knows up to \
          {known}). It was not touched. Use that version, or name another file with --ledger or \
@@ -84,7 +84,7 @@ pub enum Error {
         /// The newest schema that this program knows.
         known: u32,
     },
-    /// Written by an older version, and this process may not bring it up to date.
+    /// The ledger was written by an older version, and this process may not upgrade it.
     #[error(
         "the ledger {} was written by an older disksmith and must be brought up to date, but it \
          may not be written here. Open it once as a user who may, or copy it and name the copy \
@@ -107,7 +107,7 @@ pub enum Error {
         /// SQLite's message.
         detail: String,
     },
-    /// A process was killed while writing, and this one may not put the file in order.
+    /// A process was killed while writing, and this one may not recover the file.
     #[error(
         "the ledger {} was left in the middle of a write and cannot be recovered from here, since the \
          file or its folder may not be written. Open it once as a user who may write it",
@@ -149,7 +149,7 @@ pub enum Error {
         /// The ledger.
         path: PathBuf,
     },
-    /// SQLite can read the ledger, and not write it.
+    /// SQLite can read the ledger but not write it.
     #[error(
         "the ledger {} cannot be written ({detail}). Check whether its disk has errors or is full, and whether the \
          file size is limited (ulimit -f), or name another file with --ledger or DISKSMITH_LEDGER",
@@ -179,7 +179,7 @@ pub enum Error {
         /// Place of the ledger.
         path: PathBuf,
     },
-    /// The place of a backup is taken.
+    /// A file already exists at the backup's path.
     #[error(
         "{} exists, and a backup replaces nothing. Name a file that does not exist",
         path.display()
@@ -232,7 +232,7 @@ pub enum Error {
     Ambiguous {
         /// The word that was searched for.
         word: String,
-        /// Number of runs that it fits.
+        /// Number of runs that it matches.
         count: usize,
         /// The newest of them, newest first.
         candidates: Vec<String>,
@@ -250,7 +250,7 @@ pub enum Error {
         /// The newest form that this program knows.
         known: u32,
     },
-    /// The run was imported, and only a measured one will do.
+    /// The run was imported, and a measured one is needed.
     #[error(
         "the run {id} was imported from {tool}: it has totals only, and a run that disksmith \
          measured is needed here"
@@ -272,10 +272,10 @@ pub enum Error {
         /// The damage.
         detail: String,
     },
-    /// Long work cannot be begun, kept or taken over.
+    /// Long work cannot be begun, saved or taken over.
     #[error(transparent)]
     Work(#[from] WorkError),
-    /// The host is recorded by another process already.
+    /// Another process already records the host.
     #[error(
         "process {pid} has been recording the host {host} in the ledger {} since {began}, and two \
          would keep everything twice. Watch without --record, name another file with \
@@ -328,7 +328,7 @@ pub enum Error {
         /// The damage.
         detail: String,
     },
-    /// The run would not come back as it is.
+    /// The run could not be read back unchanged.
     #[error(
         "the run {id} was not kept, since it would not come back as it is: {detail}. This is an \
          error in disksmith; please report it"
@@ -341,7 +341,7 @@ pub enum Error {
     },
 }
 
-/// The candidates in a row, and how many more there are.
+/// The candidates, separated by commas, and the number of further ones.
 fn few(candidates: &[String], count: usize) -> String {
     let named = candidates.join(", ");
     match count.saturating_sub(candidates.len()) {
@@ -351,8 +351,8 @@ fn few(candidates: &[String], count: usize) -> String {
 }
 
 impl Error {
-    /// True if the ledger itself is sound, but its place cannot be written, or not now: work that is not kept
-    /// there may be done all the same.
+    /// True if the ledger itself is sound, but its file system cannot be written, now or at all: the caller may do its
+    /// work without saving it.
     pub fn is_of_place(&self) -> bool {
         match self {
             Error::Full { .. }
@@ -382,14 +382,14 @@ impl Error {
     pub(crate) fn sqlite(path: &Path, error: rusqlite::Error) -> Error {
         let path = path.to_owned();
         let code = match &error {
-            // No room for the shared memory of the WAL.
+            // The file system has no space for the WAL's shared memory.
             rusqlite::Error::SqliteFailure(failure, _)
                 if failure.extended_code == rusqlite::ffi::SQLITE_IOERR_SHMSIZE =>
             {
                 ErrorCode::DiskFull
             }
             rusqlite::Error::SqliteFailure(failure, _) => failure.code,
-            // A value that was never written.
+            // A value that this program does not write there.
             error if is_misread(error) => ErrorCode::DatabaseCorrupt,
             _ => {
                 return Error::Sqlite {
@@ -415,7 +415,7 @@ impl Error {
     }
 }
 
-/// True if a value is not one that this program writes in its place.
+/// True if a column holds a value that this program does not write there.
 pub(crate) fn is_misread(error: &rusqlite::Error) -> bool {
     matches!(
         error,

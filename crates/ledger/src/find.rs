@@ -1,27 +1,27 @@
-//! Finds a run by a word.
+//! Finds a run by its id, a part of it, or `last`.
 
 use record::RunId;
 use rusqlite::{OptionalExtension as _, Row, params};
 
 use crate::{Error, Ledger, Result};
 
-/// Number of candidates that an ambiguous word shows.
+/// Maximum number of candidates that the error for an ambiguous word lists.
 const MAX_CANDIDATES: usize = 8;
 
-/// Query for the runs that a word may name: by the whole id, its beginning or its end. A whole id comes first. It
-/// uses substr and not LIKE, in which `_` and `%` would have a meaning.
+/// Query for the runs that a word may name: by the whole id, its beginning or its end. An exact match comes first.
+/// It uses substr rather than LIKE, where `_` and `%` are wildcards.
 const CANDIDATES: &str = "
     SELECT number, id FROM runs
     WHERE substr(id, 1, length(?1)) = ?1 OR substr(id, -length(?1)) = ?1
     ORDER BY id = ?1 DESC, started DESC, number DESC";
 
 impl Ledger {
-    /// Id of the one run that `word` names: a whole id, the beginning or the end of one, `last` for the one that was
-    /// added last, or `last~1` for the one before. That is the order in which runs came into the ledger, and not that
-    /// of their dates: a run imported today may be of last year.
+    /// Id of the one run that `word` names: a whole id, its beginning or its end, `last` for the run that was added
+    /// last, or `last~1` for the one before. `last` follows the order in which runs were added, not their dates: a run
+    /// imported today may be from last year.
     ///
     /// # Errors
-    /// When no run answers to it, or more than one does.
+    /// When the word matches no run, or several.
     pub fn find(&self, word: &str) -> Result<RunId> {
         self.locate(word).map(|(_, id)| id)
     }
@@ -50,7 +50,7 @@ impl Ledger {
     }
 
     fn by_part(&self, word: &str) -> Result<Option<(i64, RunId)>> {
-        // Every id begins with nothing.
+        // Every id begins with the empty word.
         if word.is_empty() {
             return Ok(None);
         }
@@ -83,7 +83,7 @@ fn located(row: &Row<'_>) -> rusqlite::Result<(i64, RunId)> {
     Ok((row.get(0)?, crate::columns::run_id(&id)))
 }
 
-/// Number of runs that `last`, `last~1`, … go back; `None` for any other word.
+/// Number of runs to go back for `last`, `last~1`, …; `None` for any other word.
 fn parse_last(word: &str) -> Option<u32> {
     match word.strip_prefix("last")? {
         "" => Some(0),

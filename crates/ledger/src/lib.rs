@@ -7,14 +7,14 @@
 //! with the version of the program that concluded; so an old run can be studied again with a better rule, and its
 //! measurements stay as they were.
 //!
-//! A run that was read from another tool's output is kept likewise, its document being a
+//! A run that was imported from another tool's output is stored likewise; its document is a
 //! [`record::ImportedRun`].
 //!
 //! The document is compressed (zlib, by miniz_oxide at level 6). A run of the suite `database` is
 //! about 110 kB of JSON, most of it histograms in base64, and shrinks to a third of that in 5 ms,
 //! once a minute. Measured on its windows: miniz_oxide 31 % of the JSON, zstd 32 % at its default
 //! and 28 % at its slowest, LZ4 49 %. A second C library is not worth the difference; and zlib's
-//! checksum notices a damaged document.
+//! checksum detects a damaged document.
 //!
 //! Long work, such as building an array or a sweep, has one row in `work`, with the state that its repair or its
 //! resumption needs ([`LongWork`]), and its owner ([`Owner`]).
@@ -26,15 +26,15 @@
 //!
 //! Every change is one immediate transaction, and a process that finds the file locked waits up to [`BUSY_TIMEOUT`].
 //! The file is in WAL mode where that works, so that readers and a writer do not wait for each other, and in rollback
-//! mode on network file systems, where WAL's shared memory does not reach the other host. `synchronous=FULL`: a run
-//! that was reported as kept survives a power cut.
+//! mode on network file systems, where WAL's shared memory does not reach the other host. With `synchronous=FULL`, a
+//! run that was reported as saved survives a power cut.
 //!
-//! # A foreign file
+//! # Files that are not a ledger
 //!
 //! Opening first examines the file, without locks and without side files (`immutable=1`). A file that is not SQLite,
-//! that is damaged, that belongs to another program or to a newer version of this one, is refused with a sentence,
-//! and not one byte of it changes. An empty file becomes a ledger, because a ledger that another process is just
-//! creating is empty too.
+//! that is damaged, or that belongs to another program or to a newer version of this one, is refused with an error
+//! message and not changed. An empty file becomes a ledger, because a ledger that another process is just creating is
+//! empty too.
 
 mod columns;
 mod document;

@@ -1,4 +1,4 @@
-//! Opening the ledger.
+//! Opens the ledger.
 
 use std::cell::Cell;
 use std::os::unix::fs::MetadataExt as _;
@@ -19,27 +19,27 @@ use crate::{BUSY_TIMEOUT, Error, Result};
 pub struct Ledger {
     pub(crate) connection: Connection,
     pub(crate) path: PathBuf,
-    /// Reason for which it can only be read, if so.
+    /// Reason why the ledger can only be read; `None` if it can be written.
     pub(crate) unwritable: Option<Unwritable>,
-    /// Identity of the file, which the path may not name forever.
+    /// Identity of the open file; the path may name another file later.
     file: FileId,
-    /// True once all that a write may come to was found sound.
+    /// True once all parts that a write may touch were checked and found sound.
     pub(crate) is_checked: Cell<bool>,
 }
 
-/// Reason for which a ledger that can be read cannot be written.
+/// Reason why a ledger that can be read cannot be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Unwritable {
     /// The file, its folder or the file system may only be read.
     ReadOnly,
-    /// The file system is full: not even what SQLite keeps next to the ledger has room.
+    /// The file system is full: it has no space even for SQLite's side files.
     Full,
-    /// SQLite's words.
+    /// SQLite failed with this message.
     Failed(String),
 }
 
 impl Unwritable {
-    /// The error of a change.
+    /// The error for an attempt to change the ledger.
     pub(crate) fn error(&self, path: &Path) -> Error {
         let path = path.to_owned();
         match self {
@@ -61,9 +61,8 @@ fn file_id(path: &Path) -> io::Result<FileId> {
 }
 
 impl Ledger {
-    /// Opens the ledger at `path`, creating it and the folders above it (for this user alone)
-    /// where they are missing. Where it may not be written, or its file system has no room or
-    /// fails, it is opened for reading.
+    /// Opens the ledger at `path`. A missing file, and missing folders above it, are created for this user alone. If
+    /// the ledger may not be written, or its file system is full or fails, it is opened for reading only.
     ///
     /// # Errors
     /// When the file cannot be created or reached, is not a ledger, belongs to another program or
@@ -72,7 +71,7 @@ impl Ledger {
         Ledger::open_with(path.as_ref(), MIGRATIONS)
     }
 
-    /// The same with a list of schema steps, which tests lengthen.
+    /// As [`Ledger::open`], with a list of schema migrations that tests can extend.
     pub(crate) fn open_with(path: &Path, migrations: &[&str]) -> Result<Ledger> {
         let path = find_or_create(path)?;
         let known = u32::try_from(migrations.len()).unwrap_or(u32::MAX);
@@ -87,17 +86,17 @@ impl Ledger {
         let Some(why) = unwritable(&error) else {
             return Err(error);
         };
-        // What was measured before is wanted above all where nothing can be added. The first attempt may have
-        // left its empty side files.
+        // Earlier results are still of use where nothing can be added. The first attempt may have left empty
+        // side files.
         let seen = probe(&path, known)?;
         let unopened = why.error(&path);
         open_to_read(path, seen, known, why).map_err(|_| unopened)
     }
 
-    /// Opens the ledger at `path` for reading alone, and creates none: `None` where there is no file, or nothing in
-    /// it yet. Writers are not held up in WAL mode, and elsewhere only for as long as a statement runs. Where others
-    /// are at work, or were killed, SQLite may need its side files next to the ledger; the last process that closes
-    /// it merges and removes them, where it may write.
+    /// Opens the ledger at `path` for reading only, and creates none: `None` if there is no file, or an empty one.
+    /// In WAL mode writers do not wait for it, in rollback mode only while a statement runs. If other processes have
+    /// the ledger open, or were killed, SQLite may need its side files next to it; the last process that closes the
+    /// ledger merges and removes them if it may write.
     ///
     /// # Errors
     /// When the file cannot be read, is not a ledger of this version, or is damaged.
@@ -112,8 +111,8 @@ impl Ledger {
         }
     }
 
-    /// Opens the ledger at `path` for reading, as it is: an older schema is not brought up to date. `None` where
-    /// there is no file, or nothing in it yet.
+    /// Opens the ledger at `path` for reading, and does not upgrade an older schema. `None` if there is no file, or an
+    /// empty one.
     ///
     /// # Errors
     /// As [`Ledger::open_to_read`], but not for an older schema.
@@ -124,17 +123,17 @@ impl Ledger {
         let known = u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX);
         let seen = match probe(&path, known)? {
             FileState::Blank => return Ok(None),
-            // Under locks, since it is read for long, and others may write meanwhile.
+            // Read under locks, since reading takes long and other processes may write meanwhile.
             FileState::Sound if may_write(&path) => FileState::Unsettled,
             seen => seen,
         };
         read_as_it_is(path, seen, known, Unwritable::ReadOnly).map(Some)
     }
 
-    /// An empty ledger for a path where there is no file: it has no runs, is in memory, and nothing can be added.
+    /// An empty, read-only ledger in memory, for a path where there is no file.
     ///
     /// # Errors
-    /// When SQLite has no memory.
+    /// When SQLite runs out of memory.
     pub fn absent(path: impl AsRef<Path>) -> Result<Ledger> {
         let path = path.as_ref().to_owned();
         let connection = Connection::open_in_memory()
@@ -164,7 +163,7 @@ impl Ledger {
         self.demand_present().is_ok()
     }
 
-    /// Checks that the ledger is still the file at its path. Data written to a removed file would be lost.
+    /// Returns an error unless the ledger is still the file at its path. Data written to a removed file would be lost.
     pub(crate) fn demand_present(&self) -> Result<()> {
         match file_id(&self.path) {
             Ok(file) if file == self.file => Ok(()),
@@ -180,7 +179,7 @@ impl Ledger {
     }
 }
 
-/// The regular file at `path`, created if missing, by its real name.
+/// Real path of the regular file at `path`, which is created if missing.
 fn find_or_create(path: &Path) -> Result<PathBuf> {
     if let Some(found) = find(path)? {
         return Ok(found);
@@ -190,18 +189,18 @@ fn find_or_create(path: &Path) -> Result<PathBuf> {
         source,
     };
     create(&std::path::absolute(path).map_err(unreachable)?).map_err(unreachable)?;
-    // Another process may have removed it again.
+    // Another process may have removed the file again.
     find(path)?.ok_or_else(|| unreachable(io::ErrorKind::NotFound.into()))
 }
 
-/// The regular file at `path`, if it is there, by its real name: SQLite puts its side files next to the file
-/// that a symbolic link leads to.
+/// Real path of the regular file at `path`, if it exists: SQLite puts its side files next to the file that a symbolic
+/// link leads to.
 fn find(path: &Path) -> Result<Option<PathBuf>> {
     let unreachable = |source| Error::Unreachable {
         path: path.to_owned(),
         source,
     };
-    // Absolute, so that SQLite takes no name for one of its own, such as ":memory:".
+    // Absolute, so that SQLite does not treat a name such as ":memory:" specially.
     let absolute = std::path::absolute(path).map_err(unreachable)?;
     match fs::metadata(&absolute) {
         Ok(metadata) if !metadata.is_file() => {
@@ -211,7 +210,7 @@ fn find(path: &Path) -> Result<Option<PathBuf>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(unreachable(error)),
     }
-    // Asked here, since SQLite says of any reason only that it was "unable to open".
+    // Checked here, since SQLite reports every reason as "unable to open".
     may_read(&absolute).map_err(unreachable)?;
     absolute.canonicalize().map(Some).map_err(unreachable)
 }
@@ -226,7 +225,7 @@ fn open_to_write(path: PathBuf, seen: FileState, migrations: &[&str]) -> Result<
     apply_settings(connection).map_err(|error| ledger.explain(error))?;
     let header = Header::read(connection).map_err(|error| ledger.explain(error))?;
     if !header.is_blank() {
-        // Again, since the newest header may have been in the side files.
+        // Checked again, since the newest header may have been in the side files.
         belongs(&ledger.path, header, known)?;
         if seen == FileState::Unsettled {
             check(&ledger.path, connection)?;
@@ -239,7 +238,7 @@ fn open_to_write(path: PathBuf, seen: FileState, migrations: &[&str]) -> Result<
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
         if header.version < known {
             migrate(connection, migrations)?;
-            // Into the file itself, where a first read by an older version finds the number.
+            // The schema number moves into the file itself, where an older version looks first.
             connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))?;
         }
         choose_journal(connection, &ledger.path)
@@ -251,17 +250,17 @@ fn open_to_write(path: PathBuf, seen: FileState, migrations: &[&str]) -> Result<
 /// Settings of every connection that writes.
 fn apply_settings(connection: &Connection) -> rusqlite::Result<()> {
     connection.busy_timeout(BUSY_TIMEOUT)?;
-    // Until the file is known to be ours and sound, closing it must not move anything into it.
+    // Closing must not checkpoint the WAL into a file that is not known to be a sound ledger.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "foreign_keys", true)?;
-    // Against a file that was prepared maliciously, and damage that was not found yet.
+    // Protects against a malicious file, and against damage that was not found yet.
     connection.pragma_update(None, "trusted_schema", false)?;
     connection.pragma_update(None, "cell_size_check", true)
 }
 
-/// WAL where the file system allows it. Another process may be in the way just now: then the mode
-/// stays as it is, which is safe too, and the next to open the ledger tries again.
+/// Selects WAL mode where the file system allows it. If another process prevents it just now, the mode stays as it
+/// is, which is safe too, and the next process that opens the ledger tries again.
 fn choose_journal(connection: &Connection, path: &Path) -> rusqlite::Result<()> {
     let wanted = if shares_memory(path) { "wal" } else { "delete" };
     let mode = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, String>(0));
@@ -290,8 +289,8 @@ fn open_to_read(path: PathBuf, seen: FileState, known: u32, why: Unwritable) -> 
 fn read_as_it_is(path: PathBuf, seen: FileState, known: u32, why: Unwritable) -> Result<Ledger> {
     let connection = match seen {
         FileState::Blank => return Err(Error::ReadOnly { path }),
-        // No process was writing it just now, and where it may not be written SQLite could not create the side
-        // files that it would want. Who begins to write meanwhile may make this look damaged, once.
+        // No process was writing the file just now, and where it may not be written SQLite could not create the
+        // side files that it would need. A process that begins to write meanwhile can make it look damaged, once.
         FileState::Sound => immutable(&path)?,
         FileState::Unsettled if why == Unwritable::ReadOnly => unsettled(&path)?,
         FileState::Unsettled => connect_unshared(&path)?,
@@ -316,8 +315,8 @@ fn read_as_it_is(path: PathBuf, seen: FileState, known: u32, why: Unwritable) ->
     Ok(ledger)
 }
 
-/// A connection to a file with side files. Where it may be written, it is opened so that its close can settle
-/// it: one for reading alone may create side files and cannot remove them
+/// A connection to a file with side files. If the file may be written, it is opened for writing, so that closing it
+/// can merge the side files: a read-only connection may create side files but cannot remove them
 /// (<https://www.sqlite.org/wal.html>, "Read-Only Databases").
 fn unsettled(path: &Path) -> Result<Connection> {
     let access = match may_write(path) {
@@ -328,9 +327,9 @@ fn unsettled(path: &Path) -> Result<Connection> {
         .map_err(|error| Error::sqlite(path, error))
 }
 
-/// A connection to a file with side files where these can be read and nothing can be made: the index of the
-/// WAL is kept in memory (<https://www.sqlite.org/wal.html>, "Use of WAL Without Shared-Memory"), for which
-/// no other process may have the ledger open meanwhile. Its close leaves everything as it is.
+/// A connection to a file with side files that can be read, where no file can be created: the index of the WAL is
+/// kept in memory (<https://www.sqlite.org/wal.html>, "Use of WAL Without Shared-Memory"), for which no other process
+/// may have the ledger open meanwhile. Closing it changes nothing.
 fn connect_unshared(path: &Path) -> Result<Connection> {
     let connection = unsettled(path)?;
     let set = connection.pragma_update(None, "locking_mode", "EXCLUSIVE");
@@ -338,8 +337,8 @@ fn connect_unshared(path: &Path) -> Result<Connection> {
     Ok(connection)
 }
 
-/// Reason for which a ledger that could not be opened for writing may still be read: its file system has no
-/// room, or fails. `None` for what concerns the ledger itself.
+/// Reason why a ledger that could not be opened for writing may still be read: its file system is full, or fails.
+/// `None` if the error concerns the ledger itself.
 fn unwritable(error: &Error) -> Option<Unwritable> {
     match error {
         Error::Full { .. } => Some(Unwritable::Full),
@@ -357,8 +356,8 @@ fn unwritable(error: &Error) -> Option<Unwritable> {
     }
 }
 
-/// Settings of a connection that only reads: no query changes the file, and neither does its close until the
-/// file is known to be ours and sound.
+/// Settings of a connection that only reads: no query changes the file. Nor does closing it, before the file is known
+/// to be a sound ledger.
 fn only_read(connection: &Connection) -> rusqlite::Result<()> {
     connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;

@@ -1,38 +1,38 @@
-//! Owners of work, and liveness of their processes. Facts of the kernel are handed in: this crate
-//! opens nothing but the ledger.
+//! Owners of work, and liveness of their processes. The caller passes in what the kernel reports: this crate opens
+//! nothing but the ledger.
 
 use serde::{Deserialize, Serialize};
 
-/// The process that works on something, as any other process can determine it.
+/// Identity of a process that owns work, by properties that any other process can determine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Owner {
     /// The host's name.
     pub host: String,
-    /// Id of the installed system (machine-id(5)); empty where it has none.
+    /// Id of the installed system (machine-id(5)); empty if it has none.
     pub machine: String,
     /// Id of this boot of the kernel (random(4), `boot_id`).
     pub boot: String,
     /// The PID namespace (namespaces(7)); empty on a kernel without them.
     pub namespace: String,
-    /// The process.
+    /// Process id.
     pub pid: u32,
-    /// Start time, in clock ticks after the boot: a pid alone is given to others later.
+    /// Start time, in clock ticks after the boot, since pids are reused.
     pub started: u64,
 }
 
-/// Liveness of the process that owns something.
+/// Liveness of an owner's process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum OwnerLiveness {
-    /// The owner is at work.
+    /// The owner's process is running.
     Alive,
     /// The owner has ended, or its host has booted since.
     Dead,
-    /// The owner was on another host or in another container, and cannot be seen from here.
+    /// The owner's process was on another host or in another container, and cannot be seen from here.
     Elsewhere,
 }
 
 impl Owner {
-    /// The same owner as if its process had ended: no process has the pid 0.
+    /// A copy of this owner that counts as dead: no process has the pid 0.
     pub(crate) fn ended(&self) -> Owner {
         Owner {
             pid: 0,
@@ -40,16 +40,15 @@ impl Owner {
         }
     }
 
-    /// Liveness of this owner, judged by the process `here`. `start_of` returns the start time of the process of
-    /// a pid, and `None` when there is none; it is called only for this boot and
-    /// namespace, where pids are comparable.
+    /// Liveness of this owner, as seen by the process `here`. `start_of` returns the start time of the process with a
+    /// pid, or `None` if there is none; it is called only for this boot and namespace, where pids are comparable.
     pub fn liveness(
         &self,
         here: &Owner,
         start_of: impl FnOnce(u32) -> Option<u64>,
     ) -> OwnerLiveness {
         if self.boot == here.boot {
-            // One kernel, so that the names of the host do not matter: they may have changed.
+            // The same kernel: host names are not compared, since they may have changed.
             return if self.namespace != here.namespace {
                 OwnerLiveness::Elsewhere
             } else if start_of(self.pid) == Some(self.started) {

@@ -1,4 +1,4 @@
-//! Place of the ledger, and abilities of its file system.
+//! Default path of the ledger, and properties of its file system.
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -13,13 +13,13 @@ use crate::{Error, Result};
 /// Path of the ledger if none is given: in the folder for state (`$XDG_STATE_HOME/disksmith/ledger.db`), else for
 /// root in `/var/lib/disksmith/ledger.db`, and for others in `$HOME/.local/state/disksmith/ledger.db`.
 ///
-/// Root's home does not count: a service, sudo and a login shell have different ones or none, and what
-/// one has left turned, the other must find, to put it back.
+/// Root's home is not used: a service, sudo and a login shell have different homes or none, and each must find what
+/// another has left in the ledger, to undo it.
 ///
-/// `lookup` answers for the environment.
+/// `lookup` returns the value of an environment variable.
 ///
 /// # Errors
-/// When the environment names no place.
+/// When the environment gives no path.
 pub fn default_path(lookup: impl Fn(&str) -> Option<OsString>, is_root: bool) -> Result<PathBuf> {
     // The XDG base directory specification: a path that is not absolute is to be ignored.
     let folder = |name| {
@@ -66,12 +66,12 @@ fn give_to_owner_of_folder(file: &File, path: &Path) {
     if let (Some(Ok(folder)), Ok(own)) = (owner, file.metadata())
         && folder.uid() != own.uid()
     {
-        // Who may not is not root, and keeps what it has created.
+        // Only root may do this; other users keep the file that they created.
         let _ = fchown(file, Some(folder.uid()), Some(folder.gid()));
     }
 }
 
-/// Checks that the file may be read.
+/// Returns an error unless the file may be read.
 pub(crate) fn may_read(path: &Path) -> io::Result<()> {
     Ok(rustix::fs::accessat(
         CWD,
@@ -88,21 +88,21 @@ pub(crate) fn may_write(path: &Path) -> bool {
     allowed(path) && path.parent().is_none_or(allowed)
 }
 
-/// Path of the file next to the ledger in which SQLite keeps changes that are not yet in it.
+/// Path of an SQLite side file of the ledger, which holds changes that are not yet in the ledger itself.
 pub(crate) fn side_file(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     PathBuf::from(name)
 }
 
-/// True if any side file is there: then another process is at work, or one was killed.
+/// True if a side file exists: another process has the ledger open, or was killed.
 pub(crate) fn has_side_file(path: &Path) -> bool {
     ["-wal", "-journal"]
         .iter()
         .any(|suffix| side_file(path, suffix).exists())
 }
 
-/// True if every process that can reach the file shares memory with the others, as WAL needs it.
+/// True if all processes that can reach the file can share memory, as WAL needs.
 pub(crate) fn shares_memory(path: &Path) -> bool {
     rustix::fs::statfs(path).map_or(true, |stat| !is_remote(stat.f_type as u32))
 }

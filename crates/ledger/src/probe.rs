@@ -1,4 +1,4 @@
-//! A first read of a file that is there, which changes nothing, whatever the file is.
+//! The first read of an existing file, which changes nothing, whatever the file is.
 
 use std::fmt::Write as _;
 use std::os::unix::ffi::OsStrExt as _;
@@ -12,9 +12,10 @@ use crate::place::has_side_file;
 use crate::schema::{APPLICATION_ID, Header};
 use crate::{Error, Result};
 
-/// Number of further reads of a damaged file, and the wait before each: a read takes no lock, so a file that
-/// another process is just writing can look damaged for a moment.
+/// Number of further reads of a damaged file: a read takes no lock, so a file that another process is just writing can
+/// look damaged for a moment.
 const PROBES: u32 = 4;
+/// Wait before each further read.
 const PROBE_INTERVAL: Duration = Duration::from_millis(50);
 
 /// State of a file that may be a ledger.
@@ -22,9 +23,9 @@ const PROBE_INTERVAL: Duration = Duration::from_millis(50);
 pub(crate) enum FileState {
     /// An empty file: nothing has been written to it.
     Blank,
-    /// A ledger, and it was found sound.
+    /// A ledger that was found sound.
     Sound,
-    /// A ledger whose state only a read under locks can show: its side files hold a part of it.
+    /// A ledger that must be read under locks: its side files hold a part of its data.
     Unsettled,
 }
 
@@ -46,7 +47,7 @@ pub(crate) fn probe(path: &Path, known: u32) -> Result<FileState> {
         probes += 1;
         let looks_damaged = matches!(error, Error::Damaged { .. } | Error::NotALedger { .. });
         match error {
-            // With side files the truth is in them, unless this was never SQLite's file.
+            // The side files may hold the current pages, unless this is not an SQLite file.
             Error::Damaged { .. } if unsettled => return Ok(FileState::Unsettled),
             error if !looks_damaged || probes == PROBES => return Err(error),
             _ => sleep(PROBE_INTERVAL),
@@ -79,7 +80,7 @@ pub(crate) fn immutable(path: &Path) -> Result<Connection> {
     Connection::open_with_flags(uri(path), flags).map_err(|error| Error::sqlite(path, error))
 }
 
-/// The path as a URI in which no byte of it can be taken for a delimiter.
+/// The path as a URI in which every byte is escaped that could be taken for a delimiter.
 fn uri(path: &Path) -> String {
     let mut uri = String::from("file:");
     for &byte in path.as_os_str().as_bytes() {
@@ -93,7 +94,7 @@ fn uri(path: &Path) -> String {
     uri + "?immutable=1"
 }
 
-/// Checks that a file with this header is a ledger that this program can use.
+/// Returns an error unless a file with this header is a ledger that this program can use.
 pub(crate) fn belongs(path: &Path, header: Header, known: u32) -> Result<()> {
     if header.application_id != APPLICATION_ID {
         return Err(Error::Foreign {
@@ -111,7 +112,7 @@ pub(crate) fn belongs(path: &Path, header: Header, known: u32) -> Result<()> {
     Ok(())
 }
 
-/// Checks that the file has the length that its header gives. SQLite itself accepts a last page that is cut short,
+/// Returns an error unless the file has the length that its header gives. SQLite itself accepts a truncated last page,
 /// and reads zeros there.
 fn check_length(path: &Path, connection: &Connection, header: Header) -> Result<()> {
     let page: u32 = connection
@@ -128,13 +129,13 @@ fn check_length(path: &Path, connection: &Connection, header: Header) -> Result<
     })
 }
 
-/// Checks for damage where it would do harm and where the check is cheap: in the table that every list and every
-/// search reads. A damaged document is found when it is read, by its checksum, and concerns one run only.
+/// Looks for damage in the table that every list and every search reads, where it does the most harm and the check is
+/// cheap. A damaged document is found by its checksum when it is read, and affects one run only.
 pub(crate) fn check(path: &Path, connection: &Connection) -> Result<()> {
     check_table(path, connection, "runs")
 }
 
-/// Checks for damage in a table and its indexes.
+/// Looks for damage in a table and its indexes.
 fn check_table(path: &Path, connection: &Connection, table: &str) -> Result<()> {
     let report: String = connection
         .query_row(&format!("PRAGMA quick_check({table})"), [], |row| {
@@ -151,11 +152,11 @@ fn check_table(path: &Path, connection: &Connection, table: &str) -> Result<()> 
 }
 
 /// Tables whose rows are large. Their pages are counted, but overflow pages of a row are not read: a row has a
-/// checksum, and damage concerns that row only.
+/// checksum, and damage affects that row only.
 const BULK: [&str; 2] = ["documents", "blocks"];
 
-/// Checks for damage wherever a change may write: in every table, its indexes and the schema. Damage that is refused
-/// here would also be refused when it is read. Returns the tables' names.
+/// Looks for damage wherever a change may write: in every table, its indexes and the schema. A reader would refuse the
+/// same damage. Returns the tables' names.
 pub(crate) fn check_all(path: &Path, connection: &Connection) -> Result<Vec<String>> {
     let explain = |error| Error::sqlite(path, error);
     let tables: rusqlite::Result<Vec<String>> = (|| {

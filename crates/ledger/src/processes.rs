@@ -1,6 +1,6 @@
-//! Tests with more than one process: at once, killed, and without permission.
+//! Tests with several processes: concurrent, killed, and without permission.
 //!
-//! A test starts this very test binary again, told by an environment variable what to do there.
+//! A test starts this test binary again; an environment variable selects what it does there.
 
 use std::fs::{self, File, Permissions};
 use std::io::ErrorKind;
@@ -28,7 +28,7 @@ const NOBODY_UID: u32 = 65534;
 fn other_process(binary: &Path, task: &str, path: &Path) -> Command {
     let mut command = Command::new(binary);
     command
-        .args(["--exact", "processes::what_the_other_process_does"])
+        .args(["--exact", "processes::task_of_another_process"])
         .env(TASK, task)
         .env(PLACE, path)
         .stdout(Stdio::null());
@@ -47,7 +47,7 @@ fn many_findings() -> Vec<record::Finding> {
 
 /// Does nothing unless it was started by another test.
 #[test]
-fn what_the_other_process_does() {
+fn task_of_another_process() {
     let (Ok(task), Some(path)) = (std::env::var(TASK), std::env::var_os(PLACE)) else {
         return;
     };
@@ -69,7 +69,7 @@ fn what_the_other_process_does() {
                 ledger
                     .save(&small_run(minute), Trusted, &many_findings())
                     .unwrap();
-                // Now and then again, so that the kill also meets the opening and the closing.
+                // Reopened now and then, so that kills also hit opening and closing.
                 if minute % 4 == 0 {
                     drop(ledger);
                     ledger = Ledger::open(path).unwrap();
@@ -131,7 +131,7 @@ fn what_the_other_process_does() {
             for number in first.. {
                 ledger.keep_work(&claim, &steps(number)).unwrap();
                 acknowledged.write_all_at(&number.to_le_bytes(), 0).unwrap();
-                // Now and then again, so that the kill also meets the opening and the closing.
+                // Reopened now and then, so that kills also hit opening and closing.
                 if number % 8 == 0 {
                     drop(ledger);
                     ledger = Ledger::open(path).unwrap();
@@ -217,14 +217,14 @@ fn a_kill_in_mid_write_leaves_only_complete_runs() {
     assert!(first > 0, "no run was saved before its process was killed");
 }
 
-/// The last number that a process has acknowledged.
+/// The last number that a process acknowledged.
 fn acknowledged(scratch: &Scratch) -> Option<u64> {
     let bytes = fs::read(scratch.path().join("acknowledged")).ok()?;
     bytes.try_into().ok().map(u64::from_le_bytes)
 }
 
-/// Whatever a kill meets, a batch, a block that takes the place of batches, minutes that take the
-/// place of a block: each sample that was acknowledged is there once.
+/// Whether a kill interrupts a batch, a block that replaces batches, or minutes that replace a block: each acknowledged
+/// sample is in the ledger exactly once.
 #[test]
 fn a_killed_recorder_loses_nothing_that_was_acknowledged() {
     let scratch = Scratch::new();
@@ -265,7 +265,7 @@ fn a_killed_recorder_loses_nothing_that_was_acknowledged() {
     );
 }
 
-/// Work whose document fills several pages and shows in every part which one it is.
+/// Work whose document fills several pages and repeats its number in every part.
 #[derive(Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 struct Steps {
     number: u64,
@@ -435,10 +435,10 @@ fn a_ledger_that_may_not_be_written_can_still_be_read() {
 }
 
 #[test]
-fn rests_of_a_kill_cannot_be_put_in_order_without_rights() {
+fn a_killed_write_cannot_be_recovered_without_rights() {
     let (scratch, binary) = for_everybody();
     let path = scratch.path().join("d/ledger.db");
-    // As a kill leaves it: the newest run is in the WAL, and no process has it open.
+    // As after a kill: the newest run is in the WAL, and no process has the ledger open.
     let copy = scratch.path().join("copy");
     fs::create_dir(&copy).unwrap();
     fs::set_permissions(path.parent().unwrap(), Permissions::from_mode(0o755)).unwrap();

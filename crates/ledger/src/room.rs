@@ -1,5 +1,5 @@
-//! Tests on file systems without room, that are read-only, or that go away, in a mount namespace of their
-//! own: all mounts go with the process. They need root.
+//! Tests on file systems that are full or read-only, and with ledgers that disappear, in a mount namespace of their
+//! own: all mounts end with the process. They need root.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -28,11 +28,7 @@ fn on(kind: &str) {
     let status = Command::new("unshare")
         .args(["--mount", "--propagation", "private"])
         .arg(std::env::current_exe().unwrap())
-        .args([
-            "--exact",
-            "room::what_is_done_among_own_mounts",
-            "--nocapture",
-        ])
+        .args(["--exact", "room::task_in_a_mount_namespace", "--nocapture"])
         .env(TASK, kind)
         .env(PLACE, scratch.path())
         .stdout(Stdio::null())
@@ -48,7 +44,7 @@ fn run(program: &str, arguments: &[&str]) {
 
 /// Does nothing unless it was started by another test.
 #[test]
-fn what_is_done_among_own_mounts() {
+fn task_in_a_mount_namespace() {
     let (Ok(kind), Some(place)) = (std::env::var(TASK), std::env::var_os(PLACE)) else {
         return;
     };
@@ -59,7 +55,7 @@ fn what_is_done_among_own_mounts() {
     if kind == "ext4" {
         let image = place.join("image");
         File::create(&image).unwrap().set_len(8 << 20).unwrap();
-        // Without blocks that only root may use: root is who fills it here.
+        // Without blocks reserved for root, since root fills it here.
         run("mkfs.ext4", &["-q", "-m", "0", image.to_str().unwrap()]);
         // Tests that attach loop devices do so one at a time.
         let attaching = File::open("/dev/loop-control").unwrap();
@@ -91,7 +87,7 @@ fn what_is_done_among_own_mounts() {
         .map(|_| ())
         .unwrap_err();
     assert!(error.is_of_place(), "{error}");
-    // With room again, nothing is lost and all can be written.
+    // Once there is space again, nothing is lost and everything can be written.
     fs::remove_file(folder.join("filler")).unwrap();
     for (path, runs) in ledgers.iter().zip([2, 3]) {
         let mut ledger = Ledger::open(path).unwrap();
@@ -126,7 +122,7 @@ fn killed(folder: &Path) -> PathBuf {
     path
 }
 
-/// Leaves no room, not for a byte.
+/// Fills the file system to the last byte.
 fn fill(folder: &Path) {
     let mut filler = File::create(folder.join("filler")).unwrap();
     for size in [64 << 10, 4096, 512, 1] {
@@ -137,7 +133,7 @@ fn fill(folder: &Path) {
 
 /// The ledger can be read, cannot be written, and is not changed.
 fn is_read(path: &Path, runs: usize, refusal: impl Fn(&Error) -> bool) {
-    // SQLite may make a log and leave it empty.
+    // SQLite may create a WAL and leave it empty.
     let read = |suffix: &str| fs::read(format!("{}{suffix}", path.display())).unwrap_or_default();
     let files = || ["", "-wal"].map(read);
     let before = files();

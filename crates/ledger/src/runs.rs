@@ -16,7 +16,7 @@ use crate::{Error, Ledger, Result, report};
 pub struct Filter {
     /// Host of the runs.
     pub host: Option<String>,
-    /// Target of the runs: the path as it was given to `bench`, or the device below, as `nvme1n1` or `/dev/nvme1n1`.
+    /// Target of the runs: the path as it was given to `bench`, or the block device, as `nvme1n1` or `/dev/nvme1n1`.
     pub target: Option<String>,
     /// Suite of the runs.
     pub suite: Option<String>,
@@ -45,7 +45,7 @@ pub struct RunSummary {
     pub suite: String,
     /// The names of the phases that ran, in order.
     pub phases: Vec<String>,
-    /// Verdict of the findings when it was concluded.
+    /// Verdict of the findings in the stored conclusion.
     pub verdict: Verdict,
     /// Source of its figures.
     pub origin: Origin,
@@ -53,7 +53,7 @@ pub struct RunSummary {
     pub interrupted: bool,
 }
 
-/// Columns of `runs` of a run that is kept.
+/// Columns of `runs` for a run that is saved.
 struct RunColumns<'a> {
     id: &'a RunId,
     started: Timestamp,
@@ -64,7 +64,7 @@ struct RunColumns<'a> {
     phases: Vec<&'a str>,
     tool: Option<&'a String>,
     interrupted: bool,
-    /// Report of another tool, where it is kept as that.
+    /// Report of another tool, if the run was imported.
     reported: Option<&'a Summary>,
 }
 
@@ -75,11 +75,11 @@ pub struct RunConclusion {
     pub verdict: Verdict,
     /// The reasons to doubt or to act.
     pub findings: Vec<Finding>,
-    /// The version of the program that concluded.
+    /// Version of the program that drew the conclusion.
     pub disksmith: String,
 }
 
-/// Query for all that [`summary`] reads, so that lists and searches read the same.
+/// Query for the columns that [`summary`] reads, shared by lists and searches.
 const LIST: &str = "
     SELECT id, started, host, target, device, suite, phases, verdict, tool, interrupted
     FROM runs JOIN conclusions ON run = number
@@ -92,13 +92,13 @@ const LIST: &str = "
     LIMIT :limit";
 
 impl Ledger {
-    /// Keeps a run, with the conclusions of this version of the program.
+    /// Saves a run, with the conclusion of this version of the program.
     ///
     /// # Errors
-    /// When the ledger cannot be written, or a run of this id is there already.
+    /// When the ledger cannot be written, or already has a run with this id.
     pub fn save(&mut self, run: &Run, verdict: Verdict, findings: &[Finding]) -> Result<()> {
         self.demand_writable()?;
-        // Before the lock is taken: others need not wait for the compression.
+        // Compressed before the lock is taken, so that other processes need not wait.
         let document = StoredDocument::pack(run)?;
         let phases: Vec<&str> = run.phases.iter().map(|phase| phase.name.as_str()).collect();
         let listed = RunColumns {
@@ -119,9 +119,8 @@ impl Ledger {
         self.keep(&listed, &document, verdict, findings).map(drop)
     }
 
-    /// Keeps a run that was read from another tool's output, as [`save`](Ledger::save) does. An unknown host or
-    /// target is listed as empty. The same report is kept once: returns the id of the run that has it already, or
-    /// `None` where this one is kept.
+    /// Saves a run that was imported from another tool's output. An unknown host or target is listed as empty. The same
+    /// report is saved once: returns the id of the run that already has it, or `None` if this run was saved.
     ///
     /// # Errors
     /// As [`save`](Ledger::save).
@@ -168,7 +167,7 @@ impl Ledger {
             },
             _ => self.explain(error),
         });
-        // What was written to a file that was removed just then is lost.
+        // Data written to a file that was removed just then is lost.
         let earlier = kept?;
         self.demand_present()?;
         Ok(earlier)
@@ -182,7 +181,7 @@ impl Ledger {
         findings: &[Finding],
     ) -> rusqlite::Result<Option<RunId>> {
         let change = self.change()?;
-        // Under the lock, so that two that import the same at once keep it once.
+        // Under the lock, so that two processes that import the same report at once save it once.
         if let Some(summary) = listed.reported
             && let Some(id) = report::saved_run(&change, summary)?
         {
@@ -216,7 +215,7 @@ impl Ledger {
         Ok(None)
     }
 
-    /// Replaces the conclusions from a run, after it was studied again. Measurements stay.
+    /// Replaces the conclusion from a run, after it was studied again. Its measurements stay.
     ///
     /// # Errors
     /// When the ledger cannot be written, or `word` does not name one run (see
@@ -284,7 +283,7 @@ impl Ledger {
             .optional()
             .map_err(|error| {
                 let code = error.sqlite_error_code();
-                // A page that only this document has.
+                // Damage to a page that only this document uses.
                 match code == Some(ErrorCode::DatabaseCorrupt) || is_misread(&error) {
                     true => Ledger::lost_part_error(&id, "its document is damaged"),
                     false => self.explain(error),
@@ -299,7 +298,7 @@ impl Ledger {
     /// Conclusion of the run that `word` names (see [`find`](Ledger::find)).
     ///
     /// # Errors
-    /// When `word` does not name one run, or a newer version has found what this one does not know.
+    /// When `word` does not name one run, or its conclusion has findings that only a newer version knows.
     pub fn conclusion(&self, word: &str) -> Result<RunConclusion> {
         let view = self.view()?;
         let (number, id) = self.locate(word)?;
@@ -334,7 +333,7 @@ impl Ledger {
     /// When the ledger cannot be written, or `word` does not name one run.
     pub fn remove(&mut self, word: &str) -> Result<RunId> {
         self.demand_writable()?;
-        // Found and removed under one lock, so that `last` is what it was when it was found.
+        // Found and removed under one lock, so that `last` still names the same run.
         let change = self.change().map_err(|error| self.explain(error))?;
         let (number, id) = self.locate(word)?;
         change
@@ -344,8 +343,8 @@ impl Ledger {
         Ok(id)
     }
 
-    /// Begins a change, which holds the only lock for writing from the start: two that read first
-    /// and wrote later would block each other.
+    /// Begins a transaction that holds the write lock from the start: two that read first and wrote later would block
+    /// each other.
     pub(crate) fn change(&self) -> rusqlite::Result<Transaction<'_>> {
         Transaction::new_unchecked(&self.connection, TransactionBehavior::Immediate)
     }
@@ -357,7 +356,7 @@ impl Ledger {
             .map_err(|error| self.explain(error))
     }
 
-    /// The error for a run of which a part is lost.
+    /// The error for a run that has lost a part.
     fn lost_part_error(id: &RunId, detail: &str) -> Error {
         Error::UnreadableRun {
             id: id.to_string(),

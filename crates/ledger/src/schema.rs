@@ -1,8 +1,8 @@
-//! The schema, as a numbered list of steps.
+//! The schema, as a numbered list of migrations.
 
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
-/// Mark of a SQLite file that is a ledger: "dsmt" in its header.
+/// Application id in the header of an SQLite file that is a ledger: "dsmt".
 pub(crate) const APPLICATION_ID: u32 = u32::from_be_bytes(*b"dsmt");
 
 /// The steps from an empty file to the newest schema. A file's `user_version` is the number of
@@ -14,29 +14,29 @@ pub(crate) const MIGRATIONS: &[&str] = &[
     include_str!("schema/4.sql"),
 ];
 
-/// Header of a SQLite file.
+/// Header of an SQLite file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
-    /// Program that it belongs to.
+    /// Id of the program that the file belongs to.
     pub(crate) application_id: u32,
-    /// Number of schema steps it has taken.
+    /// Number of migrations that were applied to it.
     pub(crate) version: u32,
     /// Number of pages.
     pub(crate) pages: u32,
 }
 
 impl Header {
-    /// Reads it, all at one moment: another process may be creating the ledger just now.
+    /// Reads the header in one transaction, since another process may be creating the ledger just now.
     pub(crate) fn read(connection: &Connection) -> rusqlite::Result<Header> {
         let moment = connection.unchecked_transaction()?;
         Header::read_in(&moment)
     }
 
-    /// Reads the header within a transaction.
+    /// Reads the header within the caller's transaction.
     fn read_in(connection: &Connection) -> rusqlite::Result<Header> {
         let number = |sql| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
-        // Both are 32 bits in the file, and SQLite shows them with a sign. Nothing sets a negative
-        // version, so one can only be taken for a very new one.
+        // Both are 32 bits in the file, and SQLite returns them signed. No version of this program sets a negative
+        // version, so that one counts as a very new version.
         Ok(Header {
             application_id: number("PRAGMA application_id")? as u32,
             version: number("PRAGMA user_version")? as u32,
@@ -50,9 +50,8 @@ impl Header {
     }
 }
 
-/// Takes the steps that are still missing, each in a transaction of its own, so that a kill or an
-/// error leaves the file at a numbered schema. Two processes may do this at once: the number is
-/// read again under the lock.
+/// Applies the missing migrations, each in a transaction of its own, so that a kill or an error leaves the file at a
+/// numbered schema. Two processes may do this at once: the number is read again under the lock.
 pub(crate) fn migrate(connection: &Connection, migrations: &[&str]) -> rusqlite::Result<()> {
     loop {
         let step = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;

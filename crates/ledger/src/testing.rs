@@ -24,7 +24,7 @@ impl Scratch {
         self.path().join("ledger.db")
     }
 
-    /// The names of all that is in it.
+    /// Names of the files in the folder.
     pub(crate) fn names(&self) -> Vec<String> {
         let mut names: Vec<String> = std::fs::read_dir(self.path())
             .unwrap()
@@ -57,7 +57,7 @@ pub(crate) fn finding() -> Finding {
     }
 }
 
-/// A run without phases that began so many minutes after a fixed time.
+/// A run without phases that began this number of minutes after a fixed time.
 pub(crate) fn small_run(minute: i64) -> Run {
     let start: Timestamp = "2026-11-21T20:45:12.123456789Z".parse().unwrap();
     let started = start.checked_add(Span::new().minutes(minute)).unwrap();
@@ -94,7 +94,7 @@ pub(crate) fn small_run(minute: i64) -> Run {
     }
 }
 
-/// Latencies as a disk gives them: log-normal, and one in five hundred far out.
+/// Latencies like those of a disk: log-normal, with one outlier in five hundred.
 fn latencies(random: &mut Random, count: u64, median_ns: f64) -> Histogram {
     let mut histogram = Histogram::new();
     for _ in 0..count {
@@ -108,8 +108,7 @@ fn latencies(random: &mut Random, count: u64, median_ns: f64) -> Histogram {
     histogram
 }
 
-/// A run as the suite `database` makes it: seven phases of eight windows. `share` scales the
-/// number of requests.
+/// A run like those of the suite `database`: seven phases of eight windows. `share` scales the number of requests.
 pub(crate) fn database_run(minute: i64, share: f64) -> Run {
     let mut random = Random::new(minute as u64);
     // Reads, writes and syncs (as many commits) a second, and their median latency.

@@ -1,4 +1,4 @@
-//! Upkeep: examining the whole ledger, giving back its free room, and copying it while it is in use.
+//! Maintenance: examines the whole ledger, returns its free space, and copies it while it is in use.
 
 use std::ffi::OsString;
 use std::fs::{self, OpenOptions};
@@ -15,19 +15,19 @@ use crate::recording::demand_readable;
 use crate::schema::Header;
 use crate::{Error, Filter, Ledger, Result};
 
-/// Maximum number of inconsistencies that SQLite names.
+/// Maximum number of inconsistencies that SQLite lists.
 const MAX_INCONSISTENCIES: u32 = 20;
 
 /// Result of examining all that a ledger holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Examination {
-    /// Absolute path.
+    /// Absolute path of the ledger.
     pub path: PathBuf,
     /// Number of its schema.
     pub schema: u32,
     /// Size of the file.
     pub size: Bytes,
-    /// Part of it that holds nothing, which [`Ledger::compact`] gives back.
+    /// Unused part of the file, which [`Ledger::compact`] returns to the file system.
     pub free: Bytes,
     /// Number of runs.
     pub runs: u64,
@@ -37,7 +37,7 @@ pub struct Examination {
     pub blocks: u64,
     /// Number of marks.
     pub marks: u64,
-    /// Pieces of long work.
+    /// Number of records of long work.
     pub work: u64,
     /// Inconsistent or unreadable parts of the ledger, a sentence each.
     pub damage: Vec<String>,
@@ -56,7 +56,7 @@ impl Ledger {
     /// Reads everything in the ledger at `path`, and changes nothing. It may be of an older schema.
     ///
     /// # Errors
-    /// When there is none, it is not a ledger of this program, or it is too damaged to be opened.
+    /// When there is no ledger, the file is not one of this program, or it is too damaged to be opened.
     pub fn examine(path: impl AsRef<Path>) -> Result<Examination> {
         let ledger = open_existing(path.as_ref())?;
         let explain = |error| ledger.explain(error);
@@ -76,7 +76,7 @@ impl Ledger {
             true => number(&format!("SELECT count(*) FROM {table}")),
             false => Ok(0),
         };
-        // What is counted may be what is damaged, and that is known already.
+        // A table that cannot be counted is damaged, which is already reported.
         found.runs = of("runs").unwrap_or_default();
         found.recordings = of("recordings").unwrap_or_default();
         found.blocks = of("blocks").unwrap_or_default();
@@ -93,7 +93,7 @@ impl Ledger {
         Ok(found)
     }
 
-    /// Gives back the space of removed data. Others may read meanwhile; writers wait.
+    /// Returns the space of removed data to the file system. Other processes may read meanwhile; writers wait.
     ///
     /// # Errors
     /// When it cannot be written, is damaged, or another process is writing for long.
@@ -114,8 +114,8 @@ impl Ledger {
         })
     }
 
-    /// Copies the ledger at `from`, as it is at one moment, to the new file `to`, for this user alone. Others may
-    /// write meanwhile. The copy is complete and examined, or does not exist. Returns its size.
+    /// Copies a snapshot of the ledger at `from` to the new file `to`, for this user alone. Other processes may write
+    /// meanwhile. The copy is complete and examined, or is not created. Returns its size.
     ///
     /// # Errors
     /// When there is no ledger, `to` exists, or the copy cannot be written.
@@ -140,7 +140,7 @@ impl Ledger {
         let name = new
             .to_str()
             .ok_or_else(|| failed(to, "SQLite takes a path of UTF-8 alone"))?;
-        // Nothing but the copy is written.
+        // Only the copy is written.
         self.connection
             .pragma_update(None, "query_only", false)
             .and_then(|()| self.connection.execute("VACUUM INTO ?1", [name]))
@@ -183,7 +183,7 @@ impl Ledger {
 
     /// Runs whose document or conclusion cannot be read.
     fn unreadable_runs(&self) -> Vec<String> {
-        // A list that cannot be read is reported where lists are.
+        // A list that cannot be read is reported elsewhere.
         let runs = self.list(&Filter::default()).unwrap_or_default();
         runs.iter()
             .flat_map(|run| {
@@ -222,7 +222,7 @@ impl Ledger {
     }
 }
 
-/// The ledger at `path`, which must be there.
+/// Opens the ledger at `path`, which must exist.
 fn open_existing(path: &Path) -> Result<Ledger> {
     Ledger::open_as_it_is(path)?.ok_or_else(|| Error::Missing {
         path: path.to_owned(),

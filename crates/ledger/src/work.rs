@@ -1,9 +1,9 @@
 //! Long work and its state, so that work can be repaired or resumed after a kill or a power cut.
 //!
-//! Work is begun, kept as often as its state changes, and finished or dropped. Who begins it, or
-//! claims it after its owner has died, is given a [`Claim`], and without one nothing can be kept:
-//! so two processes cannot write over each other's state. Every change is one immediate
-//! transaction that is on the disk when the function returns.
+//! Work is begun, its state saved whenever it changes, and then finished or dropped. The process that begins it, or
+//! claims it after its owner has died, gets a [`Claim`], without which no state can be saved: so two processes cannot
+//! overwrite each other's state. Every change is one immediate transaction that is on the disk when the function
+//! returns.
 
 mod adopt;
 
@@ -36,11 +36,11 @@ pub struct WorkSummary {
     pub key: String,
     /// Start.
     pub began: Timestamp,
-    /// Time at which its state was last kept.
+    /// Time at which its state was last saved.
     pub changed: Timestamp,
     /// End; `None` while it is not finished.
     pub finished: Option<Timestamp>,
-    /// Owner of the work, or its last one.
+    /// Present or last owner of the work.
     pub owner: Owner,
 }
 
@@ -53,13 +53,13 @@ pub struct StoredWork<W> {
     pub document: W,
 }
 
-/// The right to keep the state of one piece of work: only the process that has begun or claimed it has one.
+/// The right to save the state of some work: only the process that has begun or claimed it has one.
 #[derive(Debug)]
 pub struct Claim<W> {
     key: String,
-    /// The owner as it is in the ledger.
+    /// The owner, as JSON in the ledger.
     owner: String,
-    /// The owner of work that is given up.
+    /// The owner to store when the work is released.
     released: String,
     work: PhantomData<fn() -> W>,
 }
@@ -75,12 +75,12 @@ impl<W> Claim<W> {
 const COLUMNS: &str = "kind, key, began, changed, finished, owner";
 
 impl Ledger {
-    /// Begins work on `key`, done by `owner`, and keeps its state. Finished work of that key is replaced. `liveness`
-    /// gives the liveness of an owner.
+    /// Begins work on `key` by `owner`, and saves its state. Finished work with the same key is replaced. `liveness`
+    /// returns the liveness of an owner.
     ///
     /// # Errors
-    /// When the ledger cannot be written, or unfinished work of that key is there: the error says
-    /// whether its owner is at work, or has left it to be claimed.
+    /// When the ledger cannot be written, or has unfinished work with this key: the error says whether its owner is
+    /// running, or the work can be claimed.
     pub fn begin_work<W: LongWork>(
         &mut self,
         key: &str,
@@ -121,16 +121,16 @@ impl Ledger {
         Ok(claim)
     }
 
-    /// Keeps the present state of the work in place of the last one. When this returns, it is on the disk; a kill
-    /// before leaves the state before.
+    /// Replaces the saved state of the work. When this returns, the new state is on the disk; a kill before that leaves
+    /// the old state.
     ///
     /// # Errors
-    /// When the ledger cannot be written, or the work is no longer the claim's.
+    /// When the ledger cannot be written, or the claim was lost.
     pub fn keep_work<W: LongWork>(&mut self, claim: &Claim<W>, document: &W) -> Result<()> {
         self.put(claim, document, false, &claim.owner)
     }
 
-    /// Keeps the last state of finished work, and marks it as finished.
+    /// Saves the last state of the work, and marks the work as finished.
     ///
     /// # Errors
     /// As [`keep_work`](Ledger::keep_work).
@@ -138,7 +138,7 @@ impl Ledger {
         self.put(&claim, document, true, &claim.owner)
     }
 
-    /// Keeps the present state of the work, and gives it up to be claimed.
+    /// Saves the state of the work, and releases the work so that it can be claimed.
     ///
     /// # Errors
     /// As [`keep_work`](Ledger::keep_work).
@@ -146,7 +146,7 @@ impl Ledger {
         self.put(&claim, document, false, &claim.released)
     }
 
-    /// Keeps more of finished work, such as an answer that came late. Start and end stay.
+    /// Replaces the state of finished work, for example after a late answer. Start and end stay.
     ///
     /// # Errors
     /// When the ledger cannot be written, or there is no finished work of that key.
@@ -171,7 +171,7 @@ impl Ledger {
         }
     }
 
-    /// Ends work of which nothing needs to be remembered, and removes it.
+    /// Ends work and removes its record, if nothing of it needs to be kept.
     ///
     /// # Errors
     /// As [`keep_work`](Ledger::keep_work).
@@ -184,8 +184,8 @@ impl Ledger {
         self.one_of(&claim, removed)
     }
 
-    /// Takes over unfinished work whose owner is dead, and returns its state. Of two processes that try at once one
-    /// gets it.
+    /// Takes over unfinished work whose owner is dead, and returns its state. If two processes try at once, one of them
+    /// succeeds.
     ///
     /// # Errors
     /// When the ledger cannot be written, there is no such work, it is finished, its owner is not
@@ -320,7 +320,7 @@ impl Ledger {
         self.demand_writable()?;
         let document = pack(&claim.key, document)?;
         let now = sortable(Timestamp::now());
-        // One statement is one transaction, and has the lock for writing from its start.
+        // One statement is one transaction, and holds the write lock from its start.
         let changed = self.connection.execute(
             "UPDATE work
              SET changed = ?4, finished = ?5, form = ?6, size = ?7, body = ?8, owner = ?9
@@ -340,7 +340,7 @@ impl Ledger {
         self.one_of(claim, changed)
     }
 
-    /// Makes sure that a change has met the claim's row.
+    /// Returns an error unless a change has updated the claim's row.
     fn one_of<W: LongWork>(
         &self,
         claim: &Claim<W>,
@@ -387,8 +387,7 @@ fn unknown(kind: &str, key: &str) -> WorkError {
     }
 }
 
-/// Packs a document, and makes sure that it can be read again: JSON has no NaN, and unreadable state is worth
-/// nothing.
+/// Packs a document, and verifies that it can be read back: JSON has no NaN, and state that cannot be read is useless.
 fn pack<W: LongWork>(key: &str, document: &W) -> Result<StoredDocument> {
     let unfaithful = |detail: String| WorkError::Unfaithful {
         kind: W::KIND.to_owned(),

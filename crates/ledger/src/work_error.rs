@@ -2,10 +2,10 @@
 
 use crate::Owner;
 
-/// Reason for which work cannot be begun, kept or taken over.
+/// Reason why work cannot be begun, saved or taken over.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WorkError {
-    /// A process is at work on it.
+    /// A running process owns the work.
     #[error(
         "the {kind} {key} is being worked on by process {} since {began}. Wait for it and try again, or end it first: kill {}",
         owner.pid,
@@ -21,7 +21,7 @@ pub enum WorkError {
         /// Start of the work.
         began: jiff::Timestamp,
     },
-    /// A process that cannot be seen from here works on it, or did.
+    /// A process that cannot be seen from here owns the work; it may have ended.
     #[error(
         "the {kind} {key} was begun by process {} on the host {}, in another machine or container \
          than this: it is unknown here whether it is still running. Continue there",
@@ -36,7 +36,7 @@ pub enum WorkError {
         /// Owner of the work.
         owner: Box<Owner>,
     },
-    /// A process has begun it and ended before it was finished.
+    /// The process that had begun the work ended before the work was finished.
     #[error(
         "the {kind} {key} was begun on {began} by process {}, which ended before it was finished. \
          Resume it, or remove its record",
@@ -60,7 +60,7 @@ pub enum WorkError {
         /// Target of the work.
         key: String,
     },
-    /// The ledger has nothing of it.
+    /// The ledger has no such work.
     #[error("the ledger holds no {kind} {key}; it may have been removed meanwhile")]
     Unknown {
         /// Kind of work.
@@ -104,7 +104,7 @@ pub enum WorkError {
         /// The damage.
         detail: String,
     },
-    /// The document would not come back as it is.
+    /// The document could not be read back unchanged.
     #[error(
         "the {kind} {key} was not kept, since it would not come back as it is: {detail}. This is \
          an error in disksmith; please report it"

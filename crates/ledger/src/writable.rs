@@ -1,4 +1,4 @@
-//! Checks before a change that the ledger can be written and read.
+//! Verifies before a change that the ledger can be written and read.
 
 use jiff::Timestamp;
 
@@ -6,9 +6,9 @@ use crate::probe::check_all;
 use crate::{Filter, Ledger, Result};
 
 impl Ledger {
-    /// Checks that the ledger can be written: it was opened for that, it is still the file at its path, and all parts
-    /// that a write may change are sound. So nothing is added to a ledger that cannot be read. Every change does this
-    /// first; the tables are examined once.
+    /// Returns an error unless the ledger can be written: it was opened for writing, it is still the file at its path,
+    /// and all parts that a write may change are sound. So nothing is added to a ledger that cannot be read. Every
+    /// change calls this first; the tables are examined once.
     ///
     /// # Errors
     /// Reason why it cannot be written.
@@ -25,7 +25,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// Reads everything that lists show, as their readers would. `tables` are those of the ledger's schema.
+    /// Reads everything that lists show, to find damage. `tables` are those of the ledger's schema.
     pub(crate) fn read_lists(&self, tables: &[String]) -> Result<()> {
         let has = |name: &str| tables.iter().any(|table| table == name);
         if has("runs") {

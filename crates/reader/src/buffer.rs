@@ -1,31 +1,31 @@
-//! Memory that direct I/O reads into.
+//! Aligned buffers for direct I/O.
 
 use std::ops::Range;
 
-/// Memory for equal parts, each aligned as direct I/O wants it (open(2), O_DIRECT).
+/// Memory for parts of equal length, each aligned for direct I/O (open(2), O_DIRECT).
 pub struct Buffer {
     bytes: Vec<u8>,
-    /// Offset of the first part.
+    /// Offset of the first part, in bytes.
     from: usize,
-    /// Distance between parts.
+    /// Distance between parts, in bytes.
     stride: usize,
     /// Capacity in parts.
     room: usize,
-    /// Number of parts in use, and their length.
+    /// Number of parts in use, and their length in bytes.
     used: (usize, usize),
 }
 
 impl Buffer {
     const ALIGNMENT: usize = 4096;
 
-    /// Memory for so many parts of at most that many bytes, which are in use and zero.
+    /// Memory for `parts` parts of `length` bytes, which are in use and zero.
     pub fn new(parts: usize, length: usize) -> Buffer {
         let stride = length.next_multiple_of(Self::ALIGNMENT);
         let bytes = vec![0; stride * parts + Self::ALIGNMENT];
         let from = bytes.as_ptr().align_offset(Self::ALIGNMENT);
         Buffer {
             bytes,
-            // It is only ever a wish; what is not aligned is refused by the kernel, and reported.
+            // Alignment is not guaranteed; the kernel refuses an unaligned buffer, which is reported.
             from: if from <= Self::ALIGNMENT { from } else { 0 },
             stride,
             room: parts,
@@ -33,7 +33,7 @@ impl Buffer {
         }
     }
 
-    /// Takes so many parts of that many bytes into use, in other memory where there is no room for them.
+    /// Takes `parts` parts of `length` bytes into use, in new memory if they do not fit.
     pub fn reserve(&mut self, parts: usize, length: usize) {
         if !self.fits(parts, length) {
             *self = Buffer::new(parts, length);
@@ -41,17 +41,17 @@ impl Buffer {
         self.set(parts, length);
     }
 
-    /// True if so many parts of that many bytes have room in it.
+    /// True if `parts` parts of `length` bytes fit.
     fn fits(&self, parts: usize, length: usize) -> bool {
         parts <= self.room && length <= self.stride
     }
 
-    /// Takes so many parts of that many bytes into use.
+    /// Takes `parts` parts of `length` bytes into use, which must fit.
     pub fn set(&mut self, parts: usize, length: usize) {
         self.used = (parts, length);
     }
 
-    /// A part in use, to be written.
+    /// A part in use, mutable.
     pub fn part_mut(&mut self, index: usize) -> &mut [u8] {
         let from = self.from + index * self.stride;
         &mut self.bytes[from..from + self.used.1]
@@ -63,7 +63,7 @@ impl Buffer {
         &self.bytes[from..from + self.used.1]
     }
 
-    /// The same bytes of each of the parts in use.
+    /// The bytes `within` of each part in use.
     pub fn parts(&self, within: Range<usize>) -> Vec<&[u8]> {
         (0..self.used.0)
             .map(|index| &self.part(index)[within.clone()])

@@ -1,46 +1,48 @@
-//! Idle gaps of a disk: moments with few foreground requests.
+//! Idle gaps of a disk: short intervals with few foreground requests.
 //!
-//! A disk has one queue, and no cloud volume distinguishes requests that may wait from others. So a read that may
-//! wait is not issued while foreground requests wait: a read that starts on an idle disk delays the next foreground
-//! request by the rest of itself at most, while one that joins a queue delays all requests behind it, and makes the
-//! queue longer for as long as it lasts. (Queues with two classes, one of which has priority without preemption:
-//! Cobham 1954, "Priority assignment in waiting line problems".)
+//! A disk has one queue, and no cloud volume gives some requests a lower priority. So a background read is not issued
+//! while foreground requests wait: a read that starts on an idle disk delays the next foreground request by at most its
+//! remaining time, while one that joins a queue delays all requests after it, and lengthens the queue while it lasts.
+//! (Two priority classes without preemption: Cobham 1954, "Priority assignment in waiting line problems".)
 //!
-//! A volume with a cap completes a request at once and delays the start of the next one, so that an idle volume may
-//! still be charged. So in an idle gap nothing has completed for a moment either.
+//! A volume with a cap may complete a request at once and delay the next one instead: it can be at its cap without
+//! requests in flight. So an idle gap also requires that no request has completed for a short interval (a moment).
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use linux::diskstats::DiskStats;
 
-/// Weight of one moment in the usual number of requests.
+/// Weight of one moment in the mean number of requests.
 const MOMENT_COUNTS: f64 = 0.02;
-/// Length of a moment as a share of the duration of a read, within these bounds.
+/// Length of a moment as a share of the duration of a read, within [`MIN_GAP`] and [`MAX_GAP`].
 const MOMENT: f64 = 0.3;
+/// Minimum length of a moment.
 const MIN_GAP: Duration = Duration::from_micros(500);
+/// Maximum length of a moment.
 const MAX_GAP: Duration = Duration::from_millis(4);
-/// Weight of one read in the usual duration of a read.
+/// Weight of one read in the mean duration of a read.
 const READ_COUNTS: f64 = 0.1;
-/// Wait after which a read starts anyway, in durations of a read, within these bounds: other programs read or write
-/// all of the time.
+/// Wait after which a read starts even without an idle gap, in durations of a read: other programs may do I/O without
+/// interruption.
 const TIMEOUT: f64 = 25.0;
+/// Maximum of that wait.
 const MAX_TIMEOUT: Duration = Duration::from_millis(250);
 
 /// Waits for idle gaps of one member.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct IdleGap {
-    /// Mean number of foreground requests that are in flight or were answered in a moment.
+    /// Mean number of foreground requests that are in flight or completed in a moment.
     usual: f64,
-    /// Duration of a read, in seconds.
+    /// Mean duration of a read, in seconds.
     takes: f64,
     /// Start of the last read.
     last: Option<Instant>,
 }
 
 impl IdleGap {
-    /// Reads once in an idle gap, so long after the last read, or with `None` at once; `counters` reads the
-    /// member's. Gives the duration of the read too.
+    /// Calls `read` once, in an idle gap at least `apart` after the last read, or at once if `apart` is `None`;
+    /// `counters` reads the member's counters. Returns the duration of the read too.
     pub fn read<T>(
         &mut self,
         apart: Option<Duration>,
@@ -57,8 +59,8 @@ impl IdleGap {
         (came, took)
     }
 
-    /// Waits until the last read is so long ago, and then for an idle gap of the member, whose `counters` are read:
-    /// for no longer than [`TIMEOUT`], and not at all where nothing is counted.
+    /// Waits until `apart` after the last read, and then for an idle gap of the member: at most the timeout, and not at
+    /// all if there are no counters.
     fn wait(&mut self, apart: Duration, mut counters: impl FnMut() -> Option<DiskStats>) {
         if let Some(last) = self.last {
             sleep((last + apart).saturating_duration_since(Instant::now()));
@@ -81,7 +83,7 @@ impl IdleGap {
         }
     }
 
-    /// Notes the duration of a read.
+    /// Records the duration of a read.
     fn note_read_time(&mut self, read: Duration) {
         let read = read.as_secs_f64();
         self.takes += match self.takes > 0.0 {
@@ -90,8 +92,8 @@ impl IdleGap {
         };
     }
 
-    /// True in an idle gap: no requests or, on a busy member, fewer than usual by a standard deviation, which is the
-    /// square root for requests that arrive at random.
+    /// True in an idle gap: no requests or, on a busy member, fewer than the mean by a standard deviation, which for
+    /// random (Poisson) arrivals is the square root of the mean.
     fn is_gap(&self, requests: u64) -> bool {
         requests == 0 || requests as f64 <= self.usual - self.usual.sqrt()
     }
@@ -105,7 +107,7 @@ impl IdleGap {
     }
 }
 
-/// Requests between two readings: those that were answered, and those in flight.
+/// Number of requests that completed between two readings, or are in flight at the second.
 fn requests(before: &DiskStats, now: &DiskStats) -> u64 {
     let answered = |stats: &DiskStats| stats.reads + stats.writes;
     answered(now).saturating_sub(answered(before)) + now.in_flight
@@ -123,7 +125,7 @@ mod tests {
         }
     }
 
-    /// Idle gaps of a member whose reads take 8 ms, with so many foreground requests at a time.
+    /// Idle gaps of a member whose reads take 8 ms, with `usual` foreground requests on average.
     fn idle_gap(usual: f64) -> IdleGap {
         let mut idle_gap = IdleGap::default();
         idle_gap.note_read_time(Duration::from_millis(8));
@@ -131,10 +133,10 @@ mod tests {
         idle_gap
     }
 
-    /// Number of polls before it went on.
+    /// Number of polls before the wait ended.
     fn polls(idle_gap: &mut IdleGap, mut stats: impl FnMut(u64) -> Option<DiskStats>) -> u64 {
         let mut polls = 0;
-        // A host that hesitates is not to end it.
+        // A stall of the host must not end the wait.
         let late = Instant::now() + Duration::from_secs(60);
         idle_gap.wait_for_gap(late, &mut || {
             polls += 1;
@@ -146,7 +148,7 @@ mod tests {
     #[test]
     fn it_waits_until_nothing_is_on_its_way_and_nothing_was_answered_for_a_moment() {
         let in_use = |counters| match counters {
-            // On its way, then just answered, and then nothing.
+            // In flight, then just completed, then nothing.
             1..5 => Some(stats(7, 1)),
             _ => Some(stats(8, 0)),
         };
@@ -156,7 +158,7 @@ mod tests {
 
     #[test]
     fn where_there_is_always_something_it_waits_for_less_than_usual_and_not_for_ever() {
-        // Of some ten, six are few.
+        // With a mean of ten, six are few.
         let waves = |counters: u64| Some(stats(0, if counters.is_multiple_of(5) { 6 } else { 12 }));
         assert_eq!(polls(&mut idle_gap(10.0), waves), 5);
         let began = Instant::now();

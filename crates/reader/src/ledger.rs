@@ -1,11 +1,11 @@
-//! Disks that the ledger lies on: its commits are writes there that are no foreground.
+//! Disks below the ledger: its commits write there, and must not be taken for foreground I/O.
 
 use std::path::Path;
 
 use linux::Root;
 use linux::block::{self, DeviceNumber, Devices};
 
-/// Devices that a ledger of this path lies on, down to the disks. Empty where that is not known.
+/// Devices below the ledger at this path, down to the disks; empty if not known.
 pub fn below_ledger(root: &Root, devices: &Devices, path: &Path) -> Vec<DeviceNumber> {
     let Some(folder) = path.ancestors().skip(1).find(|folder| folder.exists()) else {
         return Vec::new();

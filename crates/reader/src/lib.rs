@@ -1,16 +1,16 @@
-//! Reading devices from end to end, for `warm`, `zero` and `scrub --read`.
+//! Reads devices from end to end, for `warm`, `zero` and `scrub --read`.
 //!
-//! - `work`: what is still to be requested, what was read, and what cannot be; over `queue`, the
-//!   requests in their order, and `narrowing`, the pieces of those that failed;
-//! - `foreground`: what the foreground had, for the answer;
-//! - `idle_gap`: moments of a device without foreground requests; `buffer`, memory for direct reads;
-//! - `disk_counter`: the kernel's counts; `ledger`: the disks of the ledger;
-//! - `pacer`: the rate beside a foreground; `rate_limiter`: requests that keep to it;
-//! - `own_latency`: what one of them takes of the device;
-//! - `probe`: reads as the foreground makes them;
-//! - `queue_bound`: the bound on requests in flight where no foreground is known;
-//! - `meter`: what comes back, counted;
-//! - `volume`: the device, and the key by which the ledger knows it again.
+//! - `work`: ranges still to be read, ranges that were read, and ranges that cannot be; based on `queue`, the order of
+//!   requests, and `narrowing`, the pieces of failed requests;
+//! - `foreground`: the report on the foreground, for the answer;
+//! - `idle_gap`: waits for moments without foreground requests; `buffer`: memory for direct reads;
+//! - `disk_counter`: the kernel's I/O counts; `ledger`: the disks below the ledger;
+//! - `pacer`: decides the background's rate while there is a foreground; `rate_limiter`: spaces requests at that rate;
+//! - `own_latency`: the latency of the background's own requests;
+//! - `probe`: reads that measure the foreground's latency;
+//! - `queue_bound`: the limit of requests in flight when no foreground is detected;
+//! - `meter`: counts of completions;
+//! - `volume`: the device, and its key in the ledger.
 
 mod buffer;
 mod disk_counter;

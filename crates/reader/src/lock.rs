@@ -6,10 +6,10 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 
 use crate::Volume;
 
-/// The names of the disks, each once: several partitions of one may be read together.
+/// Takes the locks of the disks, each once: several partitions of a disk may be read together.
 ///
 /// # Errors
-/// When another process has one of them, or it cannot be had.
+/// When another process holds one of them, or it cannot be created.
 pub fn lock_disks<'a>(
     volumes: impl IntoIterator<Item = &'a Volume>,
 ) -> Result<Vec<UnixDatagram>, String> {
@@ -24,13 +24,13 @@ pub fn lock_disks<'a>(
     Ok(locks)
 }
 
-/// Makes sure that no other process warms this device, or another part of the same disk, or reads it from
-/// end to end (`scrub --read`): each would yield to the other. The name
-/// goes with the process, however it ends, and leaves no file behind (unix(7), abstract sockets);
-/// it is seen by all processes of a network namespace, and not from others, such as containers.
+/// Takes the lock of a disk, so that no other process warms it, or a partition of it, or reads it from end to end
+/// (`scrub --read`): each would yield to the other. The lock is an abstract socket (unix(7)): it ends with the process,
+/// however that ends, and leaves no file. It is visible to all processes of a network namespace, but not from others,
+/// such as containers.
 ///
 /// # Errors
-/// When another one has it.
+/// When another process holds it.
 fn lock(volume: &Volume) -> Result<UnixDatagram, String> {
     bind(volume).map_err(|error| match error.kind() {
         io::ErrorKind::AddrInUse => format!(
@@ -40,13 +40,13 @@ fn lock(volume: &Volume) -> Result<UnixDatagram, String> {
             volume.path.display()
         ),
         _ => format!(
-            "the name that keeps others from reading {} at the same time cannot be had: {error}",
+            "the lock that keeps others from reading {} at the same time cannot be created: {error}",
             volume.path.display()
         ),
     })
 }
 
-/// True if another process is warming it.
+/// True if another process holds the lock of the volume's disk.
 pub fn is_locked(volume: &Volume) -> bool {
     bind(volume).is_err_and(|error| error.kind() == io::ErrorKind::AddrInUse)
 }

@@ -1,11 +1,11 @@
-//! Counts of completions: for the depth, for the progress line, and for the answer.
+//! Counts of completions, for the queue depth, the progress line and the answer.
 
 use record::{Bytes, Nanos};
 use study::depth;
 
-/// Length of an interval by which the depth is found.
+/// Minimum length of an interval from which the queue depth is determined.
 const INTERVAL: Nanos = Nanos(100_000_000);
-/// Seconds over which the rate that is shown is taken, about.
+/// Approximate time in seconds over which the displayed rate is averaged.
 const RECENT_S: f64 = 10.0;
 
 /// Counts requests and bytes.
@@ -20,7 +20,7 @@ pub struct Meter {
     requests: u64,
     bytes: u64,
     latency_s: f64,
-    /// Recent rate in bytes a second, and the seconds over which it was counted.
+    /// Recent rate in bytes per second, and the seconds over which it was averaged.
     recent: Option<(f64, f64)>,
 }
 
@@ -30,13 +30,13 @@ impl Meter {
         self.in_flight
     }
 
-    /// Notes a request that is issued.
+    /// Records the issue of a request.
     pub fn issued(&mut self, now: Nanos) {
         self.count(now);
         self.in_flight += 1;
     }
 
-    /// Notes a request that came back with so many bytes.
+    /// Records the completion of a request of `bytes`.
     pub fn note_completed(&mut self, now: Nanos, bytes: Bytes, latency: Nanos) {
         self.count(now);
         self.in_flight = self.in_flight.saturating_sub(1);
@@ -50,7 +50,7 @@ impl Meter {
         self.counted = self.counted.max(now);
     }
 
-    /// The interval, if it is long enough; the next one begins then.
+    /// The interval, if it is long enough; then the next one begins.
     pub fn interval(&mut self, now: Nanos) -> Option<depth::DepthInterval> {
         let passed = now - self.since;
         if passed < INTERVAL {
@@ -67,7 +67,7 @@ impl Meter {
         };
         let rate = interval.bytes / seconds;
         let (old, counted_s) = self.recent.unwrap_or((0.0, 0.0));
-        // At first all that was seen counts alike, so that a slow start is soon outweighed.
+        // At first all intervals have equal weight, so that a slow start is soon outweighed.
         let weight = (seconds / (counted_s + seconds))
             .max(seconds / RECENT_S)
             .min(1.0);
@@ -82,12 +82,12 @@ impl Meter {
         Some(interval)
     }
 
-    /// Forgets the measurements so far.
+    /// Discards the measurements so far.
     pub fn forget(&mut self) {
         self.recent = None;
     }
 
-    /// Recent rate, in bytes a second.
+    /// Recent rate, in bytes per second.
     pub fn recent_rate(&self) -> Option<f64> {
         self.recent.map(|(rate, _)| rate)
     }

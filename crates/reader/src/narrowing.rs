@@ -1,4 +1,4 @@
-//! The pieces of blocks that failed: which of them are in flight, and how long it may go on.
+//! Narrows failed blocks down to unreadable pages: pieces in flight, and a limit on the total time.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use record::Nanos;
 /// Number of pieces requested at once: some disks take half a minute for each that they cannot read, and a
 /// few at a time leave the good blocks most of the disk.
 pub const PIECES_IN_FLIGHT: usize = 8;
-/// The most time to spend on finding out which parts of bad blocks can be read.
+/// Maximum total time for finding out which parts of bad blocks can be read.
 pub const MAX_NARROWING_TIME: Nanos = Nanos(600_000_000_000);
 
 /// Blocks that are being narrowed down.
@@ -16,19 +16,19 @@ pub(super) struct Narrowing {
     in_flight: Vec<Range<u64>>,
     /// Time up to which `spent` counts, or since which pieces are in flight.
     since: Nanos,
-    /// Time for which pieces were in flight before that.
+    /// Time for which pieces were in flight before `since`.
     spent: Nanos,
-    /// True if a range is called unreadable of which a part may not be.
+    /// True if a range counts as unreadable although parts of it may be readable.
     is_coarse: bool,
 }
 
 impl Narrowing {
-    /// The pieces in flight, if there may be another one.
+    /// The pieces in flight; `None` if there may be no more of them.
     pub(super) fn with_room(&self) -> Option<&[Range<u64>]> {
         (self.in_flight.len() < PIECES_IN_FLIGHT).then_some(&self.in_flight)
     }
 
-    /// Notes a piece that is requested.
+    /// Records the issue of a piece.
     pub(super) fn note_issued(&mut self, now: Nanos, piece: Range<u64>) {
         if self.in_flight.is_empty() {
             self.since = now;
@@ -36,7 +36,7 @@ impl Narrowing {
         self.in_flight.push(piece);
     }
 
-    /// Notes a piece that came back.
+    /// Records the completion of a piece.
     pub(super) fn note_completed(&mut self, now: Nanos, piece: &Range<u64>) {
         self.spent = self.spent(now);
         self.since = now;
@@ -57,12 +57,12 @@ impl Narrowing {
         self.spent(now) < MAX_NARROWING_TIME
     }
 
-    /// Notes that more is called unreadable than may be.
+    /// Records that a range counts as unreadable although parts of it may be readable.
     pub(super) fn is_coarse_now(&mut self) {
         self.is_coarse = true;
     }
 
-    /// True if it is coarse.
+    /// True if a range counts as unreadable although parts of it may be readable.
     pub(super) fn is_coarse(&self) -> bool {
         self.is_coarse
     }

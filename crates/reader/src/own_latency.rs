@@ -1,19 +1,19 @@
-//! Latency of own requests beside a foreground, which tells what one takes of the device.
+//! Latency of own requests while there is a foreground: an estimate of the device time that one takes.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
 use record::{Bytes, Nanos};
 
-/// Size of a background request beside a foreground, which may wait for the rest of one. On a volume with a cap of
-/// 3,000 IOPS and 125 MiB/s it occupies half a millisecond, and 512 KiB four. Smaller ones would take more of the IOPS
-/// than of the bytes.
+/// Size of a background request while there is a foreground, whose requests may have to wait for its completion. On a
+/// volume with a cap of 3,000 IOPS and 125 MiB/s, it occupies half a millisecond, and 512 KiB four milliseconds.
+/// Smaller requests would use up the IOPS cap before the throughput cap.
 pub const REQUEST_SIZE_BESIDE_FOREGROUND: Bytes = Bytes::kib(64);
 
-/// The least latency of own requests counts for so many seconds.
+/// Time in seconds for which the minimum latency of own requests is valid.
 const COUNTS_S: f64 = 10.0;
 
-/// Least latency of the own requests of an interval, which other threads may note.
+/// Minimum latency of own requests in an interval, recorded from any thread.
 #[derive(Debug)]
 pub struct LeastLatency(AtomicU64);
 
@@ -24,30 +24,29 @@ impl Default for LeastLatency {
 }
 
 impl LeastLatency {
-    /// Takes the latency of a request, if it was `whole`: as long as one beside a foreground. One that failed has
-    /// none.
+    /// Records the latency of a request if it has at least `whole` bytes; `None` for a request that failed.
     pub fn note(&self, bytes: Bytes, whole: Bytes, latency: Option<Nanos>) {
         if let Some(latency) = latency.filter(|_| bytes >= whole) {
             self.0.fetch_min(latency.0, Relaxed);
         }
     }
 
-    /// The least since the last call, in seconds; `None` where there was no request.
+    /// Minimum since the last call, in seconds; `None` if there was no request.
     pub fn take(&self) -> Option<f64> {
         let least = Nanos(self.0.swap(u64::MAX, Relaxed));
         (least.0 < u64::MAX).then(|| least.as_secs_f64())
     }
 }
 
-/// Least recent latency of own requests: that of a request which was alone on the device.
+/// Minimum recent latency of own requests: that of a request which was probably alone on the device.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct OwnLatency {
-    /// The least latency and its age, both in seconds.
+    /// The minimum latency and its age, both in seconds.
     least: Option<(f64, f64)>,
 }
 
 impl OwnLatency {
-    /// Takes the least latency of an interval of so many seconds, and gives the least recent one, in seconds.
+    /// Adds the minimum latency of an interval of `seconds`, and returns the recent minimum, in seconds.
     pub(crate) fn take(&mut self, seconds: f64, least_s: Option<f64>) -> Option<f64> {
         if let Some((_, age_s)) = &mut self.least {
             *age_s += seconds;

@@ -1,4 +1,4 @@
-//! The controller of one device, with the detector that tells the foreground from own I/O.
+//! The rate controller of one device, with the detector that distinguishes foreground I/O from own I/O.
 
 use record::Bytes;
 use study::pace::{
@@ -8,12 +8,12 @@ use study::pace::{
 use super::own_latency::OwnLatency;
 use super::{ForegroundReport, PROBE_BYTES};
 
-/// A foreground request waits no longer than this for one of the background's: where a block is fetched from a
-/// snapshot, it takes long without occupying the volume.
+/// Maximum time, in seconds, that a background request occupies the volume: a block that is fetched from a snapshot
+/// takes longer, but without occupying it.
 const MAX_REQUEST_S: f64 = 0.005;
-/// The rate without a foreground is averaged over so many seconds.
+/// Time in seconds over which the rate without a foreground is averaged.
 const RECENT_S: f64 = 2.0;
-/// Age in seconds from which on a probe says nothing of the latency.
+/// Age in seconds at which a probe's latency is outdated.
 const STALE_S: f64 = 1.0;
 
 /// Measurements of an interval.
@@ -21,42 +21,43 @@ const STALE_S: f64 = 1.0;
 pub struct MeasuredInterval<'a> {
     /// Length of the interval, in seconds.
     pub seconds: f64,
-    /// The kernel's counts and the background's own part of them; `None` where nothing counts.
+    /// The kernel's counts and the background's share of them; `None` if there are no counters.
     pub counts: Option<IoCounts>,
-    /// True if the ledger was written to the device.
+    /// True if the ledger has written to the device.
     pub commits: bool,
-    /// Latencies of the probes that came back, in seconds.
+    /// Latencies of the completed probes, in seconds.
     pub latencies_s: &'a [f64],
-    /// Time that a probe has waited which has not come back, in seconds.
+    /// Time for which an outstanding probe has waited, in seconds.
     pub waiting_s: f64,
-    /// Bytes that the background completed, without probes.
+    /// Bytes of completed background requests, without probes.
     pub background: f64,
     /// True if background requests are outstanding.
     pub is_busy: bool,
-    /// Size of a background request beside a foreground.
+    /// Size of a background request while there is a foreground.
     pub request: Bytes,
-    /// Least latency of the background's requests of that size at least which succeeded, in seconds.
+    /// Minimum latency, in seconds, of the background's successful requests of at least that size.
     pub own_latency_s: Option<f64>,
 }
 
-/// Decides how much of the background a device gets.
+/// Decides the background's rate on a device.
 #[derive(Clone, Debug)]
 pub struct Pacer {
     controller: Controller,
     detector: ForegroundDetector,
-    /// Bytes a second while there is no foreground.
+    /// Bytes per second while there is no foreground.
     device_rate: Option<f64>,
-    /// Seconds over which that was counted.
+    /// Seconds over which `device_rate` was measured.
     alone_s: f64,
     own_latency: OwnLatency,
     /// Latency of the last probe, in seconds.
     probe_s: f64,
-    /// Seconds since it came back.
+    /// Seconds since the last probe completed.
     probe_age_s: f64,
 }
 
 impl Pacer {
-    /// Keeps these targets, or where none is given what the foreground has by itself, with some room.
+    /// A pacer with these targets; without a target, it keeps the latency that the foreground has by itself, with some
+    /// tolerance.
     pub fn new(targets: Targets) -> Pacer {
         let mut controller = Controller::new(targets);
         controller.request_takes(MAX_REQUEST_S);
@@ -81,7 +82,7 @@ impl Pacer {
         self.controller.allowed()
     }
 
-    /// Takes an interval, and gives what is allowed from now on.
+    /// Adds an interval, and returns the amount of I/O that is allowed from now on.
     pub fn take(&mut self, interval: &MeasuredInterval<'_>) -> Allowed {
         if interval.commits {
             self.detector.commits();
@@ -90,7 +91,7 @@ impl Pacer {
         if before == Allowed::All && interval.background > 0.0 && interval.seconds > 0.0 {
             let rate = interval.background / interval.seconds;
             self.alone_s += interval.seconds;
-            // At first all that was seen counts alike, so that a slow start is soon outweighed.
+            // At first all intervals have equal weight, so that a slow start is soon outweighed.
             let weight = (interval.seconds / self.alone_s)
                 .max(interval.seconds / RECENT_S)
                 .min(1.0);
@@ -110,8 +111,8 @@ impl Pacer {
         let mut foreground =
             self.detector
                 .take(interval.seconds, interval.counts, before == Allowed::All);
-        // Little's law: the kernel does not tell for how long the foreground's requests were outstanding. Without
-        // probes the latency of own requests stands for theirs.
+        // Little's law: the kernel does not report for how long the foreground's requests were outstanding. Without
+        // probes, the latency of own requests is used instead.
         if self.probe_age_s < STALE_S {
             foreground.waited_s = foreground.requests.unwrap_or(0.0) * self.probe_s;
         }
@@ -126,10 +127,10 @@ impl Pacer {
         })
     }
 
-    /// Estimates, for a foreground that was there from the start, what the device gives and what a request takes
-    /// of it. A request gets at least as many bytes a second as a page, and takes of the device at most its least
-    /// recent latency, since it was alone there then. Until the first request has come back, a page's latency
-    /// stands for it.
+    /// If there was a foreground from the start, estimates the device's rate and the device time of a background
+    /// request. A request gets at least as many bytes per second as a page, and takes at most the recent minimum
+    /// latency of own requests, when it was alone on the device. Until the first request has completed, a page's
+    /// latency is used instead.
     fn estimate(&mut self, interval: &MeasuredInterval<'_>) {
         if let (ControllerStage::Learning(_), Some(mean_s)) =
             (self.controller.phase(), self.controller.mean_s())
@@ -148,12 +149,12 @@ impl Pacer {
         }
     }
 
-    /// Result of the foreground; `None` where there was none.
+    /// Report of the foreground; `None` if there was none.
     pub fn foreground(&self) -> Option<ForegroundReport> {
         ForegroundReport::of(&self.controller.outcome())
     }
 
-    /// Latency and target of the foreground, as words; `None` while there is none.
+    /// Latency and target of the foreground as text; `None` while there is no foreground.
     pub fn live(&self) -> Option<String> {
         super::foreground::live(&self.controller)
     }
@@ -164,7 +165,7 @@ mod tests {
     use super::*;
     use crate::REQUEST_SIZE_BESIDE_FOREGROUND;
 
-    /// An interval beside a foreground that is there from the start, and whose requests take so long, in seconds.
+    /// An interval with a foreground from the start, whose requests take `latency_s` seconds.
     fn beside(latency_s: &f64) -> MeasuredInterval<'_> {
         MeasuredInterval {
             seconds: 0.04,
@@ -179,7 +180,7 @@ mod tests {
         }
     }
 
-    /// The rate with which it begins.
+    /// The initial rate, in bytes per second.
     fn begins_with(latency_s: f64) -> f64 {
         let mut pacer = Pacer::new(Targets::default());
         for _ in 0..1000 {

@@ -1,7 +1,7 @@
-//! Probes: single direct reads of a device, at random places and moments, as a database makes them.
+//! Probes: single direct reads of a device, at random offsets and times, like those of a database.
 //!
-//! The device is opened for each read alone, so that an array can be stopped. The moments are random because
-//! md's check goes on in steps: probes at even distances would meet each step at the same moment.
+//! The device is opened only for the duration of a read, so that an array can be stopped. The times are random because
+//! md's check proceeds in steps: probes at equal intervals would always hit the same part of a step.
 
 use std::fs::File;
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -15,9 +15,9 @@ use record::Bytes;
 use record::random::SplitMix64;
 use rustix::fs::OFlags;
 
-/// Bytes that a probe reads: a page, as databases read them at least.
+/// Bytes that a probe reads: a page, the minimum read of databases.
 pub const PROBE_BYTES: u32 = 4096;
-/// The same, as the length of a buffer.
+/// [`PROBE_BYTES`] as the length of a buffer.
 const LENGTH: usize = PROBE_BYTES as usize;
 /// Interval at which the need for probes is polled.
 const POLL: Duration = Duration::from_millis(20);
@@ -26,13 +26,13 @@ const POLL: Duration = Duration::from_millis(20);
 #[derive(Debug, Default)]
 struct ProbeResults {
     took: Vec<f64>,
-    /// Time since which a probe is waiting.
+    /// Start of the outstanding probe.
     waits: Option<Instant>,
 }
 
 #[derive(Debug)]
 struct Shared {
-    /// Mean time between two probes, in microseconds; zero where none are wanted.
+    /// Mean time between two probes, in microseconds; zero for no probes.
     gap_us: AtomicU64,
     over: AtomicBool,
     shown: Mutex<ProbeResults>,
@@ -41,19 +41,19 @@ struct Shared {
 /// Probes of an interval.
 #[derive(Debug, Default)]
 pub struct Probes {
-    /// Latencies of those that completed, in seconds.
+    /// Latencies of completed probes, in seconds.
     pub latencies_s: Vec<f64>,
-    /// Time for which an outstanding one has waited, in seconds.
+    /// Time for which an outstanding probe has waited, in seconds.
     pub waiting_s: f64,
 }
 
 impl Probes {
-    /// Bytes that were read.
+    /// Bytes of completed probes.
     pub fn completed_bytes(&self) -> u64 {
         self.latencies_s.len() as u64 * u64::from(PROBE_BYTES)
     }
 
-    /// Bytes that are outstanding.
+    /// Bytes of the outstanding probe.
     pub fn in_flight_bytes(&self) -> u64 {
         match self.waiting_s > 0.0 {
             true => u64::from(PROBE_BYTES),
@@ -62,7 +62,7 @@ impl Probes {
     }
 }
 
-/// Probes an array on a thread of its own, which ends with this, unless a probe does not come back.
+/// Probes a device on a thread of its own, which ends when this is dropped, unless a probe hangs.
 #[derive(Debug)]
 pub struct Prober {
     shared: Arc<Shared>,
@@ -73,7 +73,7 @@ impl Prober {
     /// Starts a prober that does not probe yet.
     ///
     /// # Errors
-    /// When there is no thread to be had.
+    /// When the thread cannot be created.
     pub fn start(node: PathBuf, size: Bytes) -> std::io::Result<Prober> {
         let shared = Arc::new(Shared {
             gap_us: AtomicU64::new(0),
@@ -120,7 +120,7 @@ impl Drop for Prober {
         if let Some(thread) = self.thread.take()
             && !is_stuck
         {
-            // It catches everything, and has nothing to say.
+            // The thread returns no result.
             let _ = thread.join();
         }
     }
@@ -144,7 +144,7 @@ impl Shared {
                 sleep(POLL);
                 continue;
             }
-            // Half of it to one and a half times.
+            // From half the mean time to one and a half times.
             sleep(Duration::from_micros(gap_us / 2 + random.below(gap_us)));
             let Some(buffer) = space.get_mut(start..start + LENGTH) else {
                 return;
@@ -153,7 +153,7 @@ impl Shared {
                 .read(true)
                 .custom_flags(OFlags::DIRECT.bits() as i32)
                 .open(node);
-            // An array that is being stopped is none of ours to say something of.
+            // An array that is being stopped is not an error.
             let Ok(file) = opened else { continue };
             let began = Instant::now();
             self.shown().waits = Some(began);
@@ -164,7 +164,7 @@ impl Shared {
             );
             let mut shown = self.shown();
             shown.waits = None;
-            // A place that cannot be read is md's to find.
+            // An unreadable block is not reported here: md's check finds it.
             if read.is_ok() {
                 shown.took.push(began.elapsed().as_secs_f64());
             }
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn it_probes_when_it_is_wanted_and_ends_with_its_owner() {
-        // A file takes the part of an array; not every file system has direct I/O.
+        // A file stands in for an array; not every file system has direct I/O.
         let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
         let file = folder.path().join("array");
         std::fs::write(&file, vec![7_u8; 1 << 20]).unwrap();

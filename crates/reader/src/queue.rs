@@ -1,33 +1,33 @@
-//! Blocks that are still to be requested, and their order.
+//! Blocks that are still to be read, and their order.
 
 use std::collections::VecDeque;
 use std::ops::Range;
 
 use record::{Bytes, Ranges};
 
-/// The smallest piece of a block that is requested alone, to find out what of it can be read.
+/// Minimum size of a piece of a failed block that is requested alone.
 const MIN_PIECE_BYTES: u64 = 4096;
-/// Number of pieces into which a request that failed is cut.
+/// Number of pieces into which a failed request is divided.
 const PIECES_PER_REQUEST: u64 = 8;
-/// Largest number of pieces requested. A device that answers nothing would otherwise have each page requested,
-/// and some take half a minute for each.
+/// Maximum number of pieces. On a device that cannot be read at all, every page would otherwise be requested, and some
+/// devices take half a minute for each.
 const MAX_PIECES: u32 = 16_384;
 
-/// Number of the next pieces among which one is searched for that touches none in flight.
+/// Number of pieces, from the front of the queue, that are examined for one that touches none in flight.
 const SEARCHED_PIECES: usize = 64;
 
-/// The requests that some sets of ranges consist of, set after set. Each has a mark.
+/// Queue of requests for sets of ranges, set after set. Each set has a mark that identifies it.
 #[derive(Debug)]
 pub(crate) struct Queue<S> {
     block: u64,
     sets: VecDeque<(S, VecDeque<Range<u64>>)>,
-    /// Pieces of what failed.
+    /// Pieces of failed requests.
     pieces: VecDeque<Range<u64>>,
     pieces_left: u32,
 }
 
 impl<S: Copy> Queue<S> {
-    /// A queue of all requests of these sets, one for each block.
+    /// A queue with the requests of these sets, one for each block.
     pub(crate) fn new(sets: &[(S, Ranges)], block: Bytes) -> Queue<S> {
         Queue {
             block: block.0.max(1),
@@ -37,24 +37,23 @@ impl<S: Copy> Queue<S> {
         }
     }
 
-    /// The mark of the set that is being read; `None` when all was requested.
+    /// The mark of the set that is being read; `None` once everything was requested.
     pub(crate) fn set(&self) -> Option<S> {
         self.sets.front().map(|(mark, _)| *mark)
     }
 
-    /// Puts the blocks of these sets in the place of those that were not requested yet. Pieces of
-    /// what failed stay.
+    /// Replaces the blocks that were not requested yet by those of these sets. Pieces of failed requests stay.
     pub(crate) fn replace(&mut self, sets: &[(S, Ranges)]) {
         self.sets = listed(sets);
     }
 
-    /// Cuts into blocks of this size from now on.
+    /// Sets the block size of further requests.
     pub(crate) fn cut_by(&mut self, block: Bytes) {
         self.block = block.0.max(1);
     }
 
-    /// The next piece of a request that failed, which touches none of those in flight: the kernel makes
-    /// one request of neighbours that wait together, and that would fail as a whole.
+    /// The next piece of a failed request that is not adjacent to a piece in flight: the kernel would merge adjacent
+    /// ones into one request, which would fail as a whole.
     pub(crate) fn next_piece(&mut self, in_flight: &[Range<u64>]) -> Option<Range<u64>> {
         let touches = |piece: &Range<u64>| {
             let meets = |other: &Range<u64>| piece.start <= other.end && other.start <= piece.end;
@@ -65,12 +64,12 @@ impl<S: Copy> Queue<S> {
         self.pieces.remove(at)
     }
 
-    /// Takes back all pieces that were not requested yet.
+    /// Removes and returns all pieces that were not requested yet.
     pub(crate) fn give_up_pieces(&mut self) -> Vec<Range<u64>> {
         self.pieces.drain(..).collect()
     }
 
-    /// Range of the next block to read; `None` where all were taken.
+    /// Range of the next block to read; `None` if there is none left.
     pub(crate) fn next_block(&mut self) -> Option<Range<u64>> {
         while let Some((_, ranges)) = self.sets.front_mut() {
             if let Some(range) = ranges.front_mut() {
@@ -87,8 +86,8 @@ impl<S: Copy> Queue<S> {
         None
     }
 
-    /// Queues the parts of a request that failed. False where they are not requested: for the smallest piece, and
-    /// where that was done very often.
+    /// Queues the parts of a failed request. Returns false, and queues nothing, for a piece of minimum size, and once
+    /// the maximum number of pieces was requested.
     pub(crate) fn narrow(&mut self, failed: &Range<u64>) -> bool {
         let length = failed.end - failed.start;
         if length <= MIN_PIECE_BYTES || self.pieces_left == 0 {
@@ -99,8 +98,8 @@ impl<S: Copy> Queue<S> {
             .max(MIN_PIECE_BYTES);
         let whole = Ranges::from(0..length);
         let parts: Vec<Range<u64>> = whole.blocks(Bytes(piece)).collect();
-        // The pieces of a piece before its neighbours: when it has been enough, what was begun is
-        // known to the page.
+        // Pieces of a piece come before its neighbours, so that when the limit is reached, the blocks that were
+        // begun are known to the page.
         for part in parts.into_iter().rev() {
             self.pieces
                 .push_front(failed.start + part.start..failed.start + part.end);
@@ -109,7 +108,7 @@ impl<S: Copy> Queue<S> {
         true
     }
 
-    /// Gives up what lies at or behind `end`: the volume ends there now.
+    /// Removes everything at or after `end`: the volume now ends there.
     pub(crate) fn cut_at(&mut self, end: u64) {
         let within = |range: &mut Range<u64>| {
             range.end = range.end.min(end);

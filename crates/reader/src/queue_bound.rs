@@ -1,42 +1,41 @@
-//! Bound on the requests in flight where no foreground is known.
+//! Limit of requests in flight when no foreground is detected.
 //!
-//! A volume serves requests in about the order in which they arrive. A closed-loop foreground that waits half a
-//! second for each page is hardly seen in what the kernel counts. So a page is read ten times a second, and the
-//! number of requests in flight is bounded by its latency. On a volume whose cap is reached with fewer that costs
-//! nothing, since a queue of this length keeps the volume busy; and beside it a closed-loop foreground makes so
-//! many requests a second that it is detected.
+//! A volume serves requests roughly in the order of arrival. A closed-loop foreground that waits half a second for each
+//! page is hardly visible in the kernel's counts. So a page is read ten times a second, and its latency limits the
+//! number of requests in flight. This does not lower the rate, since a queue of this length still keeps the volume
+//! busy; and with this queue a closed-loop foreground makes enough requests per second to be detected.
 
 use record::Nanos;
 
 /// Time between two probes.
 const PROBE_EVERY: Nanos = Nanos(100_000_000);
-/// A queue in which a page waits longer is too long, in seconds.
+/// Maximum wait of a page in seconds; with a longer wait, the queue is too long.
 const MAX_WAIT_S: f64 = 0.05;
-/// Wait of a page, in seconds, below which the queue has room.
+/// Wait of a page, in seconds, below which the limit may grow.
 const ROOM_S: f64 = 0.02;
-/// Number of probes in a row that must agree: everything stands still now and then.
+/// Number of consecutive probes that must agree, since a device may stall briefly.
 const AGREEING_PROBES: usize = 3;
-/// Requests in flight at the start.
+/// Initial limit of requests in flight.
 const INITIAL_BOUND: f64 = 4.0;
-/// The most requests in flight on a volume.
+/// Maximum of the limit.
 const MAX_IN_FLIGHT: f64 = 1024.0;
-/// The growth with each probe that finds room: before the bound was passed for the first time, and later.
+/// Factor by which the limit grows, before the wait was too long for the first time.
 const INITIAL_GROWTH: f64 = 2.0;
-/// See [`INITIAL_GROWTH`].
+/// Factor by which the limit grows afterwards.
 const LATER_GROWTH: f64 = 1.25;
-/// Share of the bound that a cut leaves, at least: that all stood still for once must not cost much.
+/// Minimum share of the limit that remains after a reduction, so that a single stall does not cost much.
 const MIN_CUT_SHARE: f64 = 0.5;
 
-/// Bound on the requests in flight.
+/// Limit of requests in flight.
 #[derive(Clone, Debug)]
 pub struct QueueBound {
     most: f64,
-    /// True once the bound was passed.
+    /// True once the limit was reduced.
     has_cut: bool,
     /// The latencies of the last probes in seconds, the oldest first.
     latencies_s: Vec<f64>,
     next_probe: Nanos,
-    /// Probes that began before this waited in an earlier queue.
+    /// Probes that began before this time are ignored: they waited in an earlier, longer queue.
     deaf_until: Nanos,
 }
 
@@ -47,7 +46,7 @@ impl Default for QueueBound {
 }
 
 impl QueueBound {
-    /// A bound of a few requests, as it is at the start.
+    /// The initial limit.
     pub fn new() -> QueueBound {
         QueueBound {
             most: INITIAL_BOUND,
@@ -58,12 +57,12 @@ impl QueueBound {
         }
     }
 
-    /// Present bound, at least one.
+    /// Present limit, at least 1.
     pub fn most(&self) -> usize {
         self.most as usize
     }
 
-    /// True if a probe is due; the next one is due later then.
+    /// True if a probe is due; this schedules the next one.
     pub fn probes(&mut self, now: Nanos) -> bool {
         let due = now >= self.next_probe;
         if due {
@@ -72,7 +71,7 @@ impl QueueBound {
         due
     }
 
-    /// Notes a probe that came back while so many requests were in flight.
+    /// Records a probe that completed while `in_flight` requests were in flight.
     pub fn note_probe(&mut self, now: Nanos, latency: Nanos, in_flight: usize) {
         if now - latency < self.deaf_until {
             return;
@@ -81,7 +80,7 @@ impl QueueBound {
             self.latencies_s.remove(0);
         }
         self.latencies_s.push(latency.as_secs_f64());
-        // A bound that was never passed may be passed by far, and then one probe takes long enough.
+        // Before the first reduction the limit may be far too high, and then a single probe takes long enough.
         let enough = if self.has_cut { AGREEING_PROBES } else { 1 };
         let shortest = self
             .latencies_s
@@ -95,7 +94,7 @@ impl QueueBound {
             self.most = (used * MIN_CUT_SHARE.max(MAX_WAIT_S / shortest)).max(1.0);
             self.has_cut = true;
             self.latencies_s.clear();
-            // What was in flight until now is still before the next ones.
+            // Requests in flight now are still ahead of the next probes.
             self.deaf_until = now + latency;
         } else if longest < ROOM_S && 2.0 * in_flight >= self.most.floor() {
             let factor = if self.has_cut {
@@ -112,8 +111,8 @@ impl QueueBound {
 mod tests {
     use super::*;
 
-    /// The number in flight after so many seconds on a volume that needs `one_s` for a request, of which
-    /// it has `at_once` under way without making others wait; and the longest wait of the last second.
+    /// The number of requests in flight in the steady state, on a volume that needs `one_s` for a request and serves
+    /// `at_once` requests in parallel; and the longest wait in the last second.
     fn settled(
         one_s: f64,
         at_once: f64,
@@ -147,13 +146,13 @@ mod tests {
                 "{one_s}: {in_flight}"
             );
         }
-        // What a volume needs in flight for its cap it has: cold blocks of 200 ms at 125 MiB/s.
+        // The volume has as many requests in flight as it needs for its cap: cold blocks of 200 ms at 125 MiB/s.
         let (in_flight, longest) = settled(0.004, 50.0, 128, |_| 0.0);
         assert!(
             in_flight >= 54 && longest < 2.0 * MAX_WAIT_S,
             "{in_flight} {longest}"
         );
-        // And what is wanted for a reason of its own is no business of the bound.
+        // A lower number of requests, for other reasons, is not raised.
         assert_eq!(settled(0.004, 12.0, 16, |_| 0.0).0, 16);
     }
 

@@ -1,35 +1,35 @@
-//! The rate that the background's requests keep to.
+//! Limits the rate of background requests.
 
 use record::{Bytes, Nanos};
 
-/// The most time to make up for after a delay, and no more than one request: many at once would delay a foreground by
-/// all of them.
+/// Maximum time that is made up for after a delay, and at most that of one request: a burst of requests would delay a
+/// foreground by all of them.
 const MAX_CATCH_UP: Nanos = Nanos(50_000_000);
 
-/// Spaces requests at a rate that may change from one to the next. Time is what the caller says it is.
+/// Spaces requests at a rate that may change from one request to the next. The caller supplies the time.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RateLimiter {
-    /// Time at which the last request was due, or a little before it was issued, and its bytes. The next one is due
-    /// when they have had their time, at the rate of then: a request that a low rate put off does not wait on at a
-    /// higher one.
+    /// Time from which the last request counts, and its bytes. The next request is due when these bytes have taken
+    /// their time at the rate of that moment: a request that a low rate has delayed does not keep waiting at a higher
+    /// rate.
     last: (Nanos, Bytes),
 }
 
 impl RateLimiter {
-    /// Time at which the next request may be issued, at so many bytes a second; `None` for no limit.
+    /// Time at which the next request may be issued at this rate; a rate of `None` is no limit.
     pub fn due(&self, bytes_per_s: Option<f64>) -> Nanos {
         let (since, bytes) = self.last;
         since + takes(bytes, bytes_per_s)
     }
 
-    /// Notes a request of so many bytes that is issued, beside a foreground.
+    /// Records the issue of a request of `bytes` while there is a foreground.
     pub fn issued(&mut self, now: Nanos, bytes: Bytes, bytes_per_s: Option<f64>) {
         let made_up = MAX_CATCH_UP.min(takes(bytes, bytes_per_s));
         self.issued_making_up(now, bytes, bytes_per_s, made_up);
     }
 
-    /// Notes a request of so many bytes that is issued; after a delay, at most `made_up` is made up for. What is
-    /// issued without a limit is nothing to wait for later.
+    /// Records the issue of a request of `bytes`; after a delay, at most `made_up` is made up for. Requests issued
+    /// without a limit do not delay later ones.
     pub fn issued_making_up(
         &mut self,
         now: Nanos,
@@ -44,7 +44,7 @@ impl RateLimiter {
     }
 }
 
-/// Time of so many bytes at a rate.
+/// Time that `bytes` take at a rate; 0 without a limit.
 fn takes(bytes: Bytes, bytes_per_s: Option<f64>) -> Nanos {
     bytes_per_s.map_or(Nanos(0), |rate| Nanos((bytes.0 as f64 * 1e9 / rate) as u64))
 }

@@ -1,4 +1,4 @@
-//! The volume that is read, and the key by which the ledger knows it again.
+//! The volume that is read, and its key in the ledger.
 
 use std::fs::File;
 use std::io;
@@ -14,38 +14,38 @@ use record::Bytes;
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
-/// Attachment of a disk: no other disk has the same, and the same disk has another one after it was detached.
+/// Identity of a disk's attachment: it is unique, and changes when the disk is detached and attached again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DiskAttachment {
-    /// The boot of the host.
+    /// Id of the host's boot.
     pub boot: String,
-    /// The disk's number among all that were attached since.
+    /// Sequence number of the disk among all that were attached since the boot.
     pub diskseq: u64,
 }
 
-/// Key of a volume in the ledger. What it may believe depends on it.
+/// Key of a volume in the ledger. Its kind decides which earlier work may be trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VolumeKey {
-    /// The id of an EBS volume. No other volume ever has it, and its content comes from a snapshot
-    /// only once, so that what was read of it is warm for good.
+    /// The id of an EBS volume. It is never reused, and the content comes from a snapshot only once, so that blocks
+    /// that were read stay warm forever.
     Ebs(String),
-    /// A name that is unique in the world. Its content may be restored anew under the same name, so
-    /// that work goes on that was interrupted, and what had ended only while the disk stays attached.
+    /// A globally unique name. The content may be restored again under the same name: interrupted work is continued,
+    /// finished work is trusted only while the disk stays attached.
     Unique(String, Option<DiskAttachment>),
-    /// Only its path, which another volume may have later. Work goes on while the same disk stays
-    /// attached, if the kernel tells that.
+    /// Only its path, which another volume may have later. Work is continued only while the same disk stays attached,
+    /// if the kernel reports the attachment.
     Path(String, Option<DiskAttachment>),
 }
 
 impl VolumeKey {
-    /// The key as text, as the ledger has it.
+    /// The key as text, as it is stored in the ledger.
     pub fn text(&self) -> &str {
         match self {
             VolumeKey::Ebs(text) | VolumeKey::Unique(text, _) | VolumeKey::Path(text, _) => text,
         }
     }
 
-    /// The attachment by which it is known, where its name is not enough.
+    /// The attachment, if the name alone is not sufficient.
     pub fn attached(&self) -> Option<&DiskAttachment> {
         match self {
             VolumeKey::Unique(_, attached) | VolumeKey::Path(_, attached) => attached.as_ref(),
@@ -53,7 +53,7 @@ impl VolumeKey {
         }
     }
 
-    /// Time for which an interrupted warming can be resumed.
+    /// Conditions under which interrupted work can be resumed.
     pub fn resumable(&self) -> Resumable {
         match self {
             VolumeKey::Ebs(_) | VolumeKey::Unique(..) => Resumable::Anywhere,
@@ -63,10 +63,10 @@ impl VolumeKey {
     }
 }
 
-/// Reason for which a device cannot be read.
+/// Reason why a device cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OpenError {
-    /// The path names a file, this one.
+    /// The path names a file instead of a device; this is its name.
     File(String),
     /// Another reason, as a sentence.
     Other(String),
@@ -74,14 +74,13 @@ pub enum OpenError {
 
 /// A volume that can be read.
 pub struct Volume {
-    /// The path by which it was named.
+    /// The path as it was given.
     pub path: PathBuf,
-    /// The kernel's name for it.
+    /// The device.
     pub device: Device,
-    /// The whole disk, of a partition; otherwise the same.
+    /// The whole disk if the device is a partition; otherwise the device itself.
     pub disk: Device,
-    /// Its size when it was opened, in whole logical blocks: what lies behind the last one cannot be
-    /// asked for, and holds nothing.
+    /// Its size when it was opened, rounded down to whole logical blocks: bytes after the last one cannot be requested.
     pub size: Bytes,
     /// Key of the volume in the ledger.
     pub key: VolumeKey,
@@ -89,10 +88,10 @@ pub struct Volume {
 }
 
 impl Volume {
-    /// Opens the device of a path.
+    /// Opens the device at a path.
     ///
     /// # Errors
-    /// When it is no device that can be read.
+    /// When the path is not a readable device.
     pub fn open(path: &Path, devices: &Devices, root: &Root) -> Result<Volume, OpenError> {
         let target = open_for_reading(path).map_err(|error| OpenError::Other(error.to_string()))?;
         let shown = path.display();
@@ -128,13 +127,13 @@ impl Volume {
         self.device.number
     }
 
-    /// True if it calls itself an EBS volume, as these do on instances of the Nitro system (EC2 User Guide,
-    /// "Amazon EBS volumes and NVMe").
+    /// True if it reports itself as an EBS volume, as on instances of the Nitro system (EC2 User Guide, "Amazon EBS
+    /// volumes and NVMe").
     pub fn is_ebs(&self) -> bool {
         is_ebs(&self.device)
     }
 
-    /// The volume's own counters; `None` where it is no EBS volume, or a partition of one, or does not tell.
+    /// The volume's own counters; `None` unless it is a whole EBS volume that reports them.
     pub fn own_counters(&self) -> Option<VolumeCounters> {
         let asks = self.is_ebs() && self.device.partition_of().is_none();
         asks.then(|| VolumeCounters::read(&self.target.file).ok())?
@@ -143,12 +142,12 @@ impl Volume {
     /// A descriptor for direct I/O.
     ///
     /// # Errors
-    /// When the kernel refuses that.
+    /// When the kernel refuses direct I/O.
     pub fn direct(&self) -> io::Result<File> {
         self.target.reopen(OFlags::DIRECT)
     }
 
-    /// The size that it has now; `None` when it is gone.
+    /// The present size; `None` if the device was removed.
     pub fn size_if_there(&self, root: &Root) -> Option<Bytes> {
         let name = self.device.sysfs_name();
         let listed = root.sys.join("class/block").join(name).exists();
@@ -156,29 +155,29 @@ impl Volume {
         size.filter(|size| listed && size.0 > 0)
     }
 
-    /// The size that it has now, in whole logical blocks.
+    /// The present size, in whole logical blocks.
     ///
     /// # Errors
-    /// When the device is gone.
+    /// When the device was removed.
     pub fn size_now(&self) -> io::Result<Bytes> {
         let end = rustix::fs::seek(&self.target.file, rustix::fs::SeekFrom::End(0))?;
         Ok(Bytes(end).round_down(logical_block(&self.device)))
     }
 }
 
-/// Alignment of requests.
+/// Logical block size: the alignment of requests.
 fn logical_block(device: &Device) -> Bytes {
     device.logical_block.unwrap_or(Bytes(512))
 }
 
-/// True if a device calls itself an EBS volume.
+/// True if a device reports itself as an EBS volume.
 pub fn is_ebs(device: &Device) -> bool {
     let model = device.model.as_deref().unwrap_or_default();
     model.trim() == "Amazon Elastic Block Store"
 }
 
-/// Key of a volume. A serial number alone is none: that of NVMe is the controller's, which several disks of a
-/// host share, and that of many virtual disks is the same on all hosts.
+/// Key of a volume. A serial number alone is not a key: that of NVMe is the controller's, which several disks of a
+/// host share, and many virtual disks have the same one on all hosts.
 fn key(device: &Device, devices: &Devices, root: &Root) -> VolumeKey {
     let of_part = |name: &str| match device.kind {
         BlockDeviceKind::Partition { number, .. } => format!("{name} part {number}"),
@@ -196,9 +195,9 @@ fn key(device: &Device, devices: &Devices, root: &Root) -> VolumeKey {
     }
 }
 
-/// True if a disk has this name from an authority, and not from its controller's serial number, as Linux
-/// makes one up for a namespace without a name (`nvme_ns_wwid_show` in drivers/nvme/host/sysfs.c), or from a
-/// text of its maker's own (SPC-4, 7.8.6.4), which of virtual disks is the same on every host.
+/// True if a disk's WWID is globally unique. It is not if Linux makes it from the controller's serial number, for a
+/// namespace without an identifier (`nvme_ns_wwid_show` in drivers/nvme/host/sysfs.c), or if it is a vendor-specific
+/// text (SPC-4, 7.8.6.4), which for virtual disks is the same on every host.
 fn is_unique(wwid: &str) -> bool {
     ["uuid.", "eui.", "naa."].iter().any(|kind| {
         let rest = wwid.strip_prefix(kind);
@@ -206,8 +205,8 @@ fn is_unique(wwid: &str) -> bool {
     })
 }
 
-/// Attachment of a disk: its number in the sequence of all media since the boot, which no two have (`diskseq`
-/// in Linux, Documentation/ABI/stable/sysfs-block, since 5.15).
+/// Attachment of a disk: its sequence number among all media since the boot, which is unique (`diskseq` in Linux,
+/// Documentation/ABI/stable/sysfs-block, since 5.15).
 fn attached(device: &Device, devices: &Devices, root: &Root) -> Option<DiskAttachment> {
     let disk = match device.partition_of() {
         Some(disk) => devices.get(disk)?,
@@ -220,7 +219,7 @@ fn attached(device: &Device, devices: &Devices, root: &Root) -> Option<DiskAttac
     })
 }
 
-/// Key of a device without a name of its own.
+/// Key of a device without a unique name.
 fn path_key(device: &Device) -> String {
     let node = device.node().display().to_string();
     match &device.kind {
@@ -238,7 +237,7 @@ mod tests {
 
     use super::*;
 
-    /// The devices of a host with disks of this model and serial number, and their names.
+    /// A host with these disks: name, model, serial number and WWID.
     fn host(disks: &[(&str, &str, &str, Option<&str>)]) -> (tempfile::TempDir, Root) {
         let place = tempfile::tempdir().unwrap();
         let root = Root::under(place.path());
@@ -303,7 +302,7 @@ mod tests {
             key("sdb"),
             VolumeKey::Unique("naa.600508b1001c".to_owned(), sdb)
         );
-        // Before 5.15 the kernel did not number the disks.
+        // Before 5.15 the kernel had no diskseq.
         assert_eq!(key("sda").resumable(), Resumable::WhileAttached);
         fs::remove_file(root.sys.join("class/block/sda/diskseq")).unwrap();
         assert_eq!(key("sda"), VolumeKey::Path("/dev/sda".to_owned(), None));

@@ -1,4 +1,4 @@
-//! The work of reading a device: what is still to be requested, what was read, and what cannot be.
+//! The work of reading a device: ranges still to be read, ranges that were read, and ranges that cannot be.
 
 use std::ops::Range;
 
@@ -7,20 +7,20 @@ use record::{Bytes, Nanos, Ranges};
 use super::narrowing::Narrowing;
 use super::queue::Queue;
 
-/// The smallest part that is distinguished: a page.
+/// Minimum size at which readable and unreadable parts are distinguished: a page.
 const PAGE: u64 = 4096;
 
 /// Next request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReadRequest {
-    /// A block of what was planned.
+    /// A planned block.
     Block(Range<u64>),
-    /// A piece of a block that failed.
+    /// A piece of a failed block.
     Piece(Range<u64>),
 }
 
-/// The work on one device. Its sets, each with a mark, are read one after the other. All is in bytes
-/// of the device.
+/// The work on one device. Its sets of ranges, each with a mark, are read one after another. Offsets and lengths are in
+/// bytes of the device.
 #[derive(Debug)]
 pub struct Work<S> {
     queue: Queue<S>,
@@ -28,16 +28,16 @@ pub struct Work<S> {
     planned: Ranges,
     done: Ranges,
     unreadable: Ranges,
-    /// Bytes that were read at this start.
+    /// Bytes read since this start.
     read: u64,
-    /// Bytes of the plan that were neither read nor given up.
+    /// Planned bytes that were neither read nor given up.
     left: u64,
-    /// End of the device, or its end when it was smallest.
+    /// Smallest size of the device so far.
     end: Bytes,
 }
 
 impl<S: Copy> Work<S> {
-    /// Reads these sets in blocks of `block`, of a device of `size` of which `done` is read already.
+    /// Work that reads these sets in blocks of `block` from a device of `size`, of which `done` was read before.
     pub fn new(sets: &[(S, Ranges)], block: Bytes, done: Ranges, size: Bytes) -> Work<S> {
         let planned = all(sets);
         Work {
@@ -52,37 +52,37 @@ impl<S: Copy> Work<S> {
         }
     }
 
-    /// The mark of the set that is being read; `None` when all was requested.
+    /// The mark of the set that is being read; `None` once everything was requested.
     pub fn set(&self) -> Option<S> {
         self.queue.set()
     }
 
-    /// Bytes read, now or at an earlier start.
+    /// Ranges that were read, since this or an earlier start.
     pub fn done(&self) -> &Ranges {
         &self.done
     }
 
-    /// Bytes that could not be read.
+    /// Ranges that could not be read.
     pub fn unreadable(&self) -> &Ranges {
         &self.unreadable
     }
 
-    /// Bytes read at this start.
+    /// Bytes read since this start.
     pub fn read(&self) -> Bytes {
         Bytes(self.read)
     }
 
-    /// Bytes of the plan that were neither read nor given up.
+    /// Planned bytes that were neither read nor given up.
     pub fn left(&self) -> Bytes {
         Bytes(self.left)
     }
 
-    /// The smallest size that the device was seen to have.
+    /// Smallest size of the device so far.
     pub fn end(&self) -> Bytes {
         self.end
     }
 
-    /// True if more is called unreadable than may be, since to read closer would have taken too long.
+    /// True if a range counts as unreadable although parts of it may be readable, since finding out takes too long.
     pub fn is_coarse(&self) -> bool {
         self.narrowing.is_coarse()
     }
@@ -92,21 +92,20 @@ impl<S: Copy> Work<S> {
         self.narrowing.spent(now)
     }
 
-    /// Reads these sets instead of what was not requested yet. `planned` is all that they were made
-    /// from.
+    /// Replaces the ranges that were not requested yet by these sets. `planned` is the whole plan from which they were
+    /// made.
     pub fn replace(&mut self, sets: &[(S, Ranges)], planned: &Ranges) {
         self.queue.replace(sets);
         self.planned = self.planned.union(&planned.subtract(&self.done));
         self.end_at(self.end);
     }
 
-    /// Requests blocks of this size from now on.
+    /// Sets the block size of further requests.
     pub fn cut_by(&mut self, block: Bytes) {
         self.queue.cut_by(block);
     }
 
-    /// Next request, which counts as in flight then; `None` while there is none, which completions may
-    /// change.
+    /// Next request, which then counts as in flight; `None` while there is none. Completions may add requests.
     pub fn next(&mut self, now: Nanos) -> Option<ReadRequest> {
         let near = self.narrowing.with_room();
         if let Some(piece) = near.and_then(|near| self.queue.next_piece(near)) {
@@ -116,15 +115,15 @@ impl<S: Copy> Work<S> {
         self.queue.next_block().map(ReadRequest::Block)
     }
 
-    /// Notes a piece that came back, whatever its result.
+    /// Records the completion of a piece, whatever its result.
     pub fn note_completed(&mut self, now: Nanos, piece: &Range<u64>) {
         self.narrowing.note_completed(now, piece);
     }
 
-    /// Notes that a range was read.
+    /// Records that a range was read.
     pub fn was_read(&mut self, range: Range<u64>) {
         self.read += range.end - range.start;
-        // What lies behind a new end was taken off already.
+        // Bytes after a new end were subtracted before.
         let within = range.start..range.end.min(self.end.0);
         if within.is_empty() {
             return;
@@ -133,8 +132,8 @@ impl<S: Copy> Work<S> {
         self.done.insert(within);
     }
 
-    /// Notes that a range could not be read. It is requested again in pieces while there is time for that, and
-    /// then counts as unreadable. Returns what counts as unreadable from now on.
+    /// Records that a range could not be read. It is requested again in pieces as long as the time limit permits, and
+    /// else counts as unreadable. Returns the ranges that count as unreadable from now on.
     pub fn failed(&mut self, now: Nanos, range: &Range<u64>) -> Ranges {
         let within = range.start..range.end.min(self.end.0);
         let mut given_up = Ranges::new();
@@ -154,29 +153,29 @@ impl<S: Copy> Work<S> {
         given_up
     }
 
-    /// Counts ranges that were called unreadable as left again.
+    /// Counts unreadable ranges as left again.
     pub fn mark_unread(&mut self, ranges: &Ranges) {
         self.unreadable = self.unreadable.subtract(ranges);
         self.left = self.count_left().0;
     }
 
-    /// Leaves out the bytes behind this: the device ends there now.
+    /// Removes the bytes after `size`: the device now ends there.
     pub fn end_at(&mut self, size: Bytes) {
         self.end = size;
-        // Should it grow again, other data is there.
+        // If it grows again, it has other data there.
         self.done = self.done.intersect(&Ranges::all(size));
         self.queue.cut_at(size.0);
         self.planned = self.planned.intersect(&Ranges::all(size));
         self.left = self.count_left().0;
     }
 
-    /// Bytes left, computed anew.
+    /// Planned bytes that are left, recomputed.
     pub fn count_left(&self) -> Bytes {
         let covered = self.done.union(&self.unreadable);
         self.planned.subtract(&covered).total()
     }
 
-    /// Calls a place unreadable.
+    /// Marks a range as unreadable.
     fn give_up(&mut self, range: Range<u64>) {
         if range.end - range.start > PAGE {
             self.narrowing.is_coarse_now();
@@ -227,7 +226,7 @@ mod tests {
             (work.left(), work.unreadable().is_empty()),
             (bad.total(), true)
         );
-        // Behind an end that came nearer other data may lie later.
+        // After the device has shrunk, there may be other data later.
         work.end_at(Bytes::mib(1));
         let within = Ranges::all(Bytes::mib(1));
         assert_eq!(work.done(), &within.subtract(&bad));

@@ -31,7 +31,7 @@ pub enum Activity {
 }
 
 impl Activity {
-    /// The word for it in tables and JSON.
+    /// Its name in tables and JSON.
     pub fn name(self) -> &'static str {
         match self {
             Activity::Read => "read",

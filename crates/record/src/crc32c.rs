@@ -31,7 +31,7 @@ const fn tables() -> [[u32; 256]; 8] {
     tables
 }
 
-/// Checksum of data whose beginning has the checksum `before` and whose rest is `data`; that of no data is 0.
+/// Continues a checksum: `before` is that of the bytes before `data`, 0 if there are none.
 pub fn crc32c(before: u32, data: &[u8]) -> u32 {
     let mut sum = !before;
     let mut words = data.chunks_exact(8);

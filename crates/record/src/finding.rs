@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// A remark; the figure stands.
+    /// A remark; the figure is valid.
     Note,
     /// The figure may mislead.
     Warn,
@@ -103,7 +103,7 @@ impl FindingCode {
         FindingCode::NoCommits,
     ];
 
-    /// The word for it in tables and JSON.
+    /// Its name in tables and JSON.
     pub fn name(self) -> &'static str {
         match self {
             FindingCode::Unwritten => "unwritten",
@@ -168,7 +168,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// Verdict of `findings`: the heaviest of them decides.
+    /// Verdict of `findings`: the highest severity decides.
     pub fn of(findings: &[Finding]) -> Verdict {
         match findings.iter().map(|finding| finding.severity).max() {
             Some(Severity::Invalid) => Verdict::Invalid,
@@ -177,7 +177,7 @@ impl Verdict {
         }
     }
 
-    /// The word for it in tables and JSON.
+    /// Its name in tables and JSON.
     pub fn name(self) -> &'static str {
         match self {
             Verdict::Trusted => "trusted",

@@ -1,10 +1,9 @@
 //! A latency histogram that represents every 64-bit value to within 0.4 %.
 //!
-//! Log-linear buckets: values below 256 have a bucket each; above that every power of two is cut
-//! into 128 equal parts. A bucket that begins at `v` is thus at most `v / 128` wide, and its middle,
-//! which is reported, is at most `v / 256` (0.39 %) from anything in it. The largest 64-bit
-//! value has a bucket, so a latency of an hour is recorded like one of 50 µs.
-//! Minimum, maximum and the sum are exact.
+//! Log-linear buckets: values below 256 have a bucket each; above that, every power of two is divided into 128 equal
+//! parts. A bucket that begins at `v` is thus at most `v / 128` wide, and its middle, which is reported, differs by at
+//! most `v / 256` (0.39 %) from any value in it. The largest 64-bit value has a bucket, so a latency of an hour is
+//! recorded like one of 50 µs. Minimum, maximum and sum are exact.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD as BASE64;
@@ -16,14 +15,13 @@ use crate::varint::{put, take, take_wide};
 const SUB_BITS: u32 = 7;
 /// Values below this have a bucket of their own.
 const LINEAR: u64 = 2 << SUB_BITS;
-/// Buckets for every 64-bit value.
+/// Number of buckets for all 64-bit values.
 const BUCKETS: usize = ((64 - SUB_BITS as usize) << SUB_BITS) + (1 << SUB_BITS);
 
 /// Counts of values (nanoseconds in a run, clock ticks inside the engine).
 ///
-/// It stores the buckets between the smallest and the largest value with which it was built, and all
-/// 7,424 (58 KiB) as soon as a value outside is recorded: a long run has thousands
-/// of windows, and most of them span a few hundred buckets.
+/// It stores the buckets from the smallest to the largest value with which it was built, and all 7,424 (58 KiB) as soon
+/// as a value outside is recorded: a long run has thousands of windows, most of which span a few hundred buckets.
 #[derive(Clone)]
 #[cfg_attr(
     feature = "schema",
@@ -32,7 +30,7 @@ const BUCKETS: usize = ((64 - SUB_BITS as usize) << SUB_BITS) + (1 << SUB_BITS);
 )]
 pub struct Histogram {
     counts: Vec<u64>,
-    /// The bucket that `counts` begins with.
+    /// Number of the first bucket in `counts`.
     first: usize,
     count: u64,
     sum: u128,
@@ -61,8 +59,8 @@ impl std::fmt::Debug for Histogram {
 /// The bucket that `value` falls into.
 #[inline(always)]
 fn bucket_of(value: u64) -> usize {
-    // Below LINEAR the shift is zero and the bucket is the value itself. Above, the top
-    // SUB_BITS + 1 bits select the bucket, and each further doubling moves on by 2^SUB_BITS.
+    // Below LINEAR the shift is zero and the bucket number is the value itself. Above, the top SUB_BITS + 1 bits
+    // select the bucket, and each further doubling adds 2^SUB_BITS.
     let shift = 63 - (value | (LINEAR - 1)).leading_zeros() - SUB_BITS;
     ((shift as usize) << SUB_BITS) + (value >> shift) as usize
 }
@@ -113,10 +111,10 @@ impl Histogram {
         self.max = self.max.max(value);
     }
 
-    /// The count of a bucket, which is added if it is not stored.
+    /// The count of a bucket; all buckets are stored from then on if this one was not.
     #[inline(always)]
     fn slot(&mut self, bucket: usize) -> &mut u64 {
-        // One comparison serves both ends: a bucket before the first wraps round to a large index.
+        // One comparison covers both ends: a bucket before the first wraps around to a large index.
         if bucket.wrapping_sub(self.first) >= self.counts.len() {
             self.widen();
         }
@@ -176,9 +174,8 @@ impl Histogram {
         self.max = 0;
     }
 
-    /// The same values in another unit: each multiplied by `factor`, as when clock ticks become
-    /// nanoseconds. A bucket's middle moves to the bucket where its product falls, which at worst
-    /// doubles the error of 0.39 %; minimum, maximum and mean stay exact.
+    /// The values multiplied by `factor`, as to convert clock ticks to nanoseconds. The count of a bucket goes to the
+    /// bucket of the scaled middle, which at worst doubles the error of 0.39 %; minimum, maximum and mean stay exact.
     #[must_use]
     pub fn scaled(&self, factor: f64) -> Histogram {
         let scale = |value: u64| (value as f64 * factor).round() as u64;
@@ -198,8 +195,8 @@ impl Histogram {
         scaled
     }
 
-    /// The same with 16 buckets a doubling in place of 128, so that its compact form is short: every value is within
-    /// 3 %. Count, sum, minimum and maximum stay exact, and one that is coarse stays as it is.
+    /// The histogram with 16 buckets per power of two instead of 128, for a short compact form: every value is within
+    /// 3 %. Count, sum, minimum and maximum stay exact. A coarse histogram is not changed.
     #[must_use]
     pub fn coarse(&self) -> Histogram {
         let mut coarse = Histogram {
@@ -258,7 +255,7 @@ impl Histogram {
         let squares: f64 = self
             .buckets()
             .map(|(low, high, count)| {
-                // One value alone, or many alike, deviate by nothing.
+                // A single value, or equal values, have a deviation of zero.
                 let middle = (low + (high - low) / 2).clamp(self.min, self.max) as f64;
                 count as f64 * (middle - mean).powi(2)
             })
@@ -292,7 +289,7 @@ impl Histogram {
             .sum()
     }
 
-    /// Non-empty buckets, in rising order: smallest value, largest value, count.
+    /// Non-empty buckets, in ascending order: smallest value, largest value, count.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
         let counts = self.counts.iter().enumerate();
         counts.filter(|(_, count)| **count > 0).map(|(at, &count)| {
@@ -301,8 +298,8 @@ impl Histogram {
         })
     }
 
-    /// A compact form: variable-length integers of count, sum, minimum, maximum, and then for each
-    /// non-empty bucket the distance from the last one and the count.
+    /// A compact form: count, sum, minimum and maximum as varints, and then for each non-empty bucket the distance from
+    /// the previous one and the count.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
         put(&mut out, self.count);
@@ -373,7 +370,7 @@ impl PartialEq for Histogram {
 
 impl Eq for Histogram {}
 
-/// A histogram's stored form is damaged.
+/// Error: a histogram's stored form is damaged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the stored histogram is damaged")]
 pub struct DecodeError;
@@ -540,7 +537,7 @@ mod tests {
                 let truth = ticks.quantile(q) as f64 * factor;
                 prop_assert!((nanos.quantile(q) as f64 - truth).abs() <= truth * 0.01 + 1.0);
             }
-            // And what was scaled can be stored: its bounds agree with its buckets.
+            // A scaled histogram can be stored: its minimum and maximum agree with its buckets.
             prop_assert_eq!(Histogram::decode(&nanos.encode()), Ok(nanos));
         }
     }

@@ -1,10 +1,10 @@
-//! Options of a job file besides places and sizes: data, verification, threads, shares and ends.
+//! Options of a job file other than offsets and sizes: data, verification, threads, shares and limits.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Bytes, Direction, Nanos};
 
-/// Data of writes that is not random throughout.
+/// Data of writes that is not entirely random.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -29,7 +29,7 @@ pub struct Contents {
 pub struct Verify {
     /// Length of a block with its own header; `None` for the request.
     pub interval: Option<Bytes>,
-    /// Offset of the header in it.
+    /// Offset of the header in a block, in bytes.
     pub header_at: u32,
     /// Data between headers; empty is random.
     pub pattern: Vec<u8>,
@@ -37,7 +37,7 @@ pub struct Verify {
     pub pattern_only: bool,
     /// True if the writes are read back at the end.
     pub reads_back: bool,
-    /// Number of writes after which they are read back; 0 never.
+    /// Number of writes after which they are read back; 0 for never.
     pub backlog: u32,
     /// True if a block must hold the last write to it.
     pub in_sequence: bool,
@@ -45,8 +45,8 @@ pub struct Verify {
     pub fatal: bool,
 }
 
-/// Errors of the kernel that do not end a phase, by their numbers (errno(3)). Requests that fail with them are
-/// counted separately.
+/// Errors of the kernel, as errno(3) numbers, that do not end a phase. Requests that fail with them are counted
+/// separately.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -62,17 +62,17 @@ pub struct NonFatal {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct ThreadSettings {
-    /// Processors that they may run on; empty is all.
+    /// Processors on which they may run; empty for all.
     pub cpus: Vec<u32>,
-    /// Nice value of the threads, where it is given.
+    /// Nice value of the threads, if given.
     pub nice: Option<i32>,
     /// Priority of their I/O.
     pub priority: Option<Priority>,
-    /// Nodes of memory for their buffers.
+    /// NUMA policy for the memory of their buffers.
     pub memory: Option<MemoryPolicy>,
 }
 
-/// Priority of I/O, as ioprio_set(2) has it.
+/// Priority of I/O, as in ioprio_set(2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Priority {
@@ -91,7 +91,7 @@ pub struct Priority {
 pub struct PriorityShare {
     /// True for requests that write, false for those that read.
     pub writes: bool,
-    /// Requests of this size; `None` is all.
+    /// Size of these requests; `None` for all sizes.
     pub size: Option<Bytes>,
     /// The share of them, 0 to 1.
     pub share: f64,
@@ -99,24 +99,24 @@ pub struct PriorityShare {
     pub priority: Priority,
 }
 
-/// Nodes of memory, as set_mempolicy(2) has them.
+/// NUMA memory policy, as in set_mempolicy(2).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MemoryPolicy {
-    /// Use of the nodes.
+    /// Mode of the policy.
     pub mode: MemoryMode,
-    /// Numbers of the nodes; empty where the mode needs none.
+    /// Numbers of the nodes; empty if the mode needs none.
     pub nodes: Vec<u32>,
 }
 
-/// Use of nodes of memory.
+/// Mode of a NUMA memory policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum MemoryMode {
     /// The system's default.
     Default,
-    /// The first node, and others where it is full.
+    /// The first node, and others if it is full.
     Prefer,
     /// The given nodes only.
     Bind,
@@ -126,23 +126,23 @@ pub enum MemoryMode {
     Local,
 }
 
-/// A weight by which jobs that run at the same time share what they issue.
+/// A weight by which concurrent jobs share the requests that they issue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FlowShare {
-    /// Number of the group; its jobs share.
+    /// Number of the group of jobs that share.
     pub id: u32,
     /// The weight; above 0.
     pub weight: u32,
-    /// Pause of a job that is ahead.
+    /// Pause of a job that is ahead of its share.
     pub pause: Nanos,
 }
 
-/// A search for the highest depth that keeps a latency.
+/// A search for the highest queue depth that keeps a latency.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DepthSearch {
-    /// Latency that is kept, in nanoseconds.
+    /// Latency to keep, in nanoseconds.
     pub latency: Nanos,
     /// Time for which each depth is tried.
     pub window: Nanos,
@@ -156,7 +156,7 @@ pub struct DepthSearch {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SteadyState {
-    /// Figure that is to be steady.
+    /// Figure that must become steady.
     pub of: SteadyFigure,
     /// True if its slope is limited, false if its largest deviation from the mean.
     pub slope: bool,
@@ -177,36 +177,36 @@ pub struct SteadyState {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum SteadyFigure {
-    /// Requests a second.
+    /// Requests per second.
     Iops,
-    /// Bytes a second.
+    /// Bytes per second.
     Bandwidth,
     /// Mean latency, in nanoseconds.
     Latency,
 }
 
-/// Longest times that requests may take; 0 is any.
+/// Maximum times of requests; 0 for no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MaxLatency {
-    /// Longest time of a read.
+    /// Maximum time of a read.
     pub reads: Nanos,
-    /// Longest time of a write or a discard.
+    /// Maximum time of a write or a discard.
     pub writes: Nanos,
 }
 
-/// Rates below which a phase ends, of reads and of writes; 0 is none.
+/// Minimum rates of reads and writes, below which a phase ends; 0 for no minimum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct RateFloor {
-    /// Bytes a second that are read.
+    /// Bytes read per second.
     pub read_bytes: u64,
-    /// Bytes a second that are written.
+    /// Bytes written per second.
     pub write_bytes: u64,
-    /// Reads a second.
+    /// Reads per second.
     pub read_ops: u64,
-    /// Writes a second.
+    /// Writes per second.
     pub write_ops: u64,
     /// Time over which a rate is taken.
     pub cycle: Nanos,
@@ -216,9 +216,10 @@ pub struct RateFloor {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OneSidedRate {
-    /// True if it is that of writes.
+    /// True if the rate is that of writes, false if that of reads.
     pub writes: bool,
-    /// The most requests a second of that direction; where one is not due, a request goes the other way.
+    /// Maximum requests per second of that direction; when none of them is due, a request of the other direction is
+    /// issued.
     pub per_s: f64,
 }
 

@@ -1,9 +1,9 @@
-//! Measured data as plain types: units, histograms, windows, phases, runs, machine facts and findings; and
+//! Measured data as plain types: units, histograms, windows, phases, runs, machine properties and findings; and
 //! samples of disks, interval by interval ([`sample`]).
 //!
 //! All other crates share these types: `engine` and `linux` fill them, `ledger` stores them, `study` and the verbs
-//! evaluate and show them. Nothing in this crate does I/O, reads a clock or decides anything, so that what was
-//! measured stays apart from what was concluded of it.
+//! evaluate and show them. Nothing in this crate does I/O, reads a clock or draws conclusions, so that measurements and
+//! conclusions stay separate.
 
 mod activity;
 mod crc32c;

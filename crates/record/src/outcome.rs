@@ -1,4 +1,4 @@
-//! Results of a phase besides its figures.
+//! Results of a phase other than its figures.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +10,7 @@ pub struct JobFileResults {
     /// Result of the verification.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verified: Option<Verified>,
-    /// The highest depth that kept the latency, where it was searched for.
+    /// The highest queue depth that kept the latency, if it was searched for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub depth: Option<u32>,
     /// Result of the search for a steady state.
@@ -57,9 +57,9 @@ impl JobFileResults {
 pub struct Verified {
     /// Requests that were checked.
     pub requests: u64,
-    /// Requests whose data differs from what was written.
+    /// Requests whose data differs from the written data.
     pub failed: u64,
-    /// Requests that could not be checked, since two writes to them were in flight at once.
+    /// Requests that could not be checked, since two writes to the same blocks were in flight at once.
     pub unjudged: u64,
     /// The first failed check with its mismatch, as a clause.
     pub first: Option<String>,
@@ -77,7 +77,7 @@ impl Verified {
     }
 }
 
-/// Requests that failed by errors which do not end the phase. No figure of the phase counts them.
+/// Requests that failed with non-fatal errors. They are not included in the figures of the phase.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FailedRequests {
@@ -87,9 +87,9 @@ pub struct FailedRequests {
     pub writes: u64,
     /// Number of discards that failed.
     pub trims: u64,
-    /// Calls of fsync and fdatasync.
+    /// Number of fsync and fdatasync calls that failed.
     pub syncs: u64,
-    /// The error of the first one, as a clause.
+    /// The first error, as a clause.
     pub first: String,
 }
 
@@ -111,11 +111,11 @@ impl FailedRequests {
     }
 }
 
-/// A steady state that a phase was to reach.
+/// Result of the search for a steady state.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Steady {
-    /// Seconds from the phase's start until it was reached; `None` where it never was.
+    /// Seconds from the phase's start until it was reached; `None` if it was not.
     pub after_s: Option<f64>,
     /// The last largest deviation or slope, in the unit of the figure.
     pub deviation: f64,

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{DeviceCounts, Direction, Histogram, JobFileResults, Slice, Window, Workload};
 
-/// Interface by which the I/O went to the kernel.
+/// Kernel interface of the I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -13,7 +13,7 @@ pub enum EngineKind {
     Uring,
     /// pread, pwrite and fdatasync, one thread for each request in flight.
     Sync,
-    /// A script of known answers, for tests.
+    /// Scripted answers, for tests.
     Scripted,
     /// Interface of another tool, for imported runs.
     Imported,
@@ -24,7 +24,7 @@ pub enum EngineKind {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum ClockKind {
-    /// The processor's time-stamp counter, where it is invariant and agreed with the monotonic clock.
+    /// The processor's time-stamp counter, if it is invariant and agrees with the monotonic clock.
     Tsc,
     /// `clock_gettime(CLOCK_MONOTONIC)`.
     Monotonic,
@@ -38,29 +38,28 @@ pub struct EngineUsed {
     pub kind: EngineKind,
     /// Clock that timed it.
     pub clock: ClockKind,
-    /// Reason for which another interface was used, or the features of the ring that the kernel refused.
+    /// Reason why another interface was used, or features of io_uring that the kernel refused.
     pub detail: String,
 }
 
-/// Reason for which a phase ended.
+/// Reason why a phase ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum StopReason {
-    /// The interval was narrow enough.
+    /// The confidence interval was narrow enough.
     Precise,
-    /// The longest time was reached.
+    /// The maximum time was reached.
     Time,
     /// The number of requests was reached.
     Ops,
     /// Ctrl-C or another signal.
     Signal,
-    /// A rule of its job file.
+    /// A rule of its job file, such as a minimum rate.
     Rule,
 }
 
-/// Processor time that the phase used. Where several run at the same time, it is that of the threads
-/// of each.
+/// Processor time that the phase used. If several phases run at the same time, it is that of the phase's own threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CpuTime {
@@ -78,9 +77,8 @@ pub struct Flow {
     pub ops: u64,
     /// Bytes that they moved.
     pub bytes: u64,
-    /// Latency in nanoseconds, from the scheduled time (open loop) or from submission (closed
-    /// loop). It includes the requests in flight at the end, as they completed: without
-    /// them the slowest would be missing.
+    /// Latency in nanoseconds, from the scheduled time (open loop) or from submission (closed loop). It includes the
+    /// requests in flight at the end, once they completed: otherwise the slowest would be missing.
     pub latency: Histogram,
     /// Open loop only: latency from submission.
     pub service: Option<Histogram>,
@@ -102,9 +100,9 @@ pub struct ProgramPause {
 pub struct HostConditions {
     /// Times in which the program did not run, in order.
     pub gaps: Vec<ProgramPause>,
-    /// The share of the processors' time that the hypervisor gave to others, 0 to 1.
+    /// The share of the processors' time that the hypervisor took (steal), 0 to 1.
     pub stolen_fraction: f64,
-    /// The kernel's counts on the disks after the last window, until the last request completed.
+    /// The kernel's counts for the disks from the end of the last window until the last request completed.
     pub after: Option<DeviceCounts>,
 }
 
@@ -124,7 +122,7 @@ pub struct Phase {
     pub seconds: f64,
     /// Seconds from then until the last requests in flight completed.
     pub drain_seconds: f64,
-    /// Reason for which it ended.
+    /// Reason why it ended.
     pub stopped: StopReason,
     /// Requests that read.
     pub read: Option<Flow>,
@@ -134,28 +132,28 @@ pub struct Phase {
     pub sync: Option<Flow>,
     /// Commits: writes and the fdatasync that ended them.
     pub commit: Option<Flow>,
-    /// Discards of blocks that were written next.
+    /// Discards of blocks before they are written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trim: Option<Flow>,
     /// Requests completed within the measured time, by thread.
     pub thread_ops: Vec<u64>,
-    /// Seconds that each thread's requests took together; empty where that is not known.
+    /// Sum of the times of each thread's requests, in seconds; empty if not known.
     #[serde(default)]
     pub thread_seconds: Vec<f64>,
     /// Processor time used.
     pub cpu: CpuTime,
-    /// The windows, in order of time, without gap.
+    /// The windows, in order of time, without gaps.
     pub windows: Vec<Window>,
     /// The machine's state around the phase; empty in runs of versions that did not record it.
     #[serde(default)]
     pub surroundings: HostConditions,
-    /// Results beside the figures.
+    /// Results other than the figures.
     #[serde(default, skip_serializing_if = "JobFileResults::is_empty")]
     pub outcome: JobFileResults,
 }
 
 impl Phase {
-    /// Flow of the requests that wrote data; `None` where its writes are discards.
+    /// Flow of the requests that wrote data; `None` if its writes are discards.
     pub fn written(&self) -> Option<&Flow> {
         self.write.as_ref().filter(|_| !self.workload.trims())
     }
@@ -171,7 +169,7 @@ impl Phase {
         }
     }
 
-    /// Flow of a direction, for writing.
+    /// Mutable flow of a direction.
     pub fn flow_mut(&mut self, direction: Direction) -> &mut Option<Flow> {
         match direction {
             Direction::Read => &mut self.read,
@@ -189,20 +187,20 @@ impl Phase {
             .filter_map(|direction| Some((direction, self.flow(direction)?)))
     }
 
-    /// Requests a second in each complete slice of the phase, in order of time; empty when the
-    /// direction has no requests or the run has no windows (an imported one).
+    /// Requests per second in each complete slice of the phase, in order of time; empty if the direction has no
+    /// requests or the run has no windows (an imported run).
     pub fn slice_rates(&self, direction: Direction) -> Vec<f64> {
         self.slices(direction, |slice| slice.ops)
     }
 
-    /// Bytes a second in each complete slice of the phase.
+    /// Bytes per second in each complete slice of the phase.
     pub fn slice_byte_rates(&self, direction: Direction) -> Vec<f64> {
         self.slices(direction, |slice| slice.bytes)
     }
 
-    /// Counts of a direction after the last complete slice, and the seconds since that slice: a phase of a fixed
-    /// amount of work ends with its last completion, within a slice. Empty where the phase ended otherwise: the rest
-    /// of a slice then has a random length, and a burst within a limit would count as if it continued.
+    /// Counts of a direction after the last complete slice, and the seconds since that slice: a phase with a fixed
+    /// amount of work ends with its last completion, within a slice. Zero if the phase ended otherwise: the rest of a
+    /// slice then has a random length, and a burst in it would count as if it had continued.
     pub fn after_slices(&self, direction: Direction) -> (Slice, f64) {
         let mut done = Slice::default();
         let Some(window) = self
@@ -244,8 +242,7 @@ impl Phase {
             .map_or(0.1, |window| window.slice_seconds)
     }
 
-    /// Rates of a direction in each complete slice. The last slice of a phase that was cut short is shorter than the
-    /// others, and is left out.
+    /// Rates of a direction in each complete slice. If the last slice is shorter than the others, it is left out.
     fn slices(&self, direction: Direction, of: impl Fn(&Slice) -> u64) -> Vec<f64> {
         let mut rates = Vec::new();
         for window in &self.windows {

@@ -1,5 +1,5 @@
-//! The RAID levels of md(4), and their properties. Other modules go by the placement of a level's data, so that a
-//! level is added here.
+//! The RAID levels of md(4), and their properties. Other modules use the placement of a level's data, so that a new
+//! level is added only here.
 
 use std::fmt;
 
@@ -25,7 +25,7 @@ macro_rules! levels {
 levels! {
     /// Stripes over all members, no copy.
     Zero,
-    /// The same on all members.
+    /// The same data on all members.
     One,
     /// Stripes with one parity, all of it on one member.
     Four,
@@ -35,19 +35,19 @@ levels! {
     Six,
     /// Stripes with copies.
     Ten,
-    /// Members one behind the other.
+    /// Members concatenated.
     Linear,
 }
 
-/// Level of an array as md(4) names it: a RAID level, or one of md's other words, such as `container`. It is
-/// written as md's word.
+/// Level of an array as md(4) names it: a RAID level, or another name, such as `container`. It is serialized as md's
+/// name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(from = "String", into = "String")]
 pub enum MdLevel {
     /// A RAID level.
     Raid(Level),
-    /// Level of md that is none of these, by md's word.
+    /// Another level, by md's name.
     Other(String),
 }
 
@@ -60,7 +60,7 @@ impl MdLevel {
         }
     }
 
-    /// md's word.
+    /// md's name of the level.
     pub fn name(&self) -> &str {
         match self {
             MdLevel::Raid(level) => level.md_name(),
@@ -93,22 +93,22 @@ impl fmt::Display for MdLevel {
     }
 }
 
-/// Placement of a level's data on its members. Each is a driver of md (its "personality", as in /proc/mdstat).
+/// Placement of a level's data on its members. Each corresponds to a personality of md, as in /proc/mdstat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placement {
-    /// Members one behind the other (drivers/md/md-linear.c).
+    /// Members concatenated (drivers/md/md-linear.c).
     Concatenated,
     /// Stripes over all members (drivers/md/raid0.c).
     Striped,
-    /// The same on all members (drivers/md/raid1.c).
+    /// The same data on all members (drivers/md/raid1.c).
     Mirrored,
-    /// Stripes of which each chunk has copies (drivers/md/raid10.c).
+    /// Stripes in which each chunk has copies (drivers/md/raid10.c).
     StripedCopies,
     /// Stripes with parity (drivers/md/raid5.c).
     Parity {
-        /// Parities of each stripe.
+        /// Number of parity chunks in each stripe.
         count: usize,
-        /// True if they are on other members from stripe to stripe, and not always on the last ones.
+        /// True if parity rotates over the members from stripe to stripe; false if it is always on the last ones.
         rotates: bool,
     },
 }
@@ -120,12 +120,12 @@ pub enum Redundancy {
     None,
     /// Copies of the data.
     Copies,
-    /// Parity: this number of parities for each stripe.
+    /// Parity, with this number of parity chunks in each stripe.
     Parity(usize),
 }
 
 impl Level {
-    /// The levels that are built. RAID 4 is RAID 5 with one member that takes all writes of parity.
+    /// The levels that can be built. RAID 4 is left out: it is RAID 5 with all parity writes on one member.
     pub const BUILT: [Level; 6] = [
         Level::Zero,
         Level::One,
@@ -135,7 +135,7 @@ impl Level {
         Level::Linear,
     ];
 
-    /// The word that mdadm takes.
+    /// Name of the level as mdadm accepts it.
     pub fn mdadm_name(self) -> &'static str {
         match self {
             Level::Zero => "0",
@@ -148,7 +148,7 @@ impl Level {
         }
     }
 
-    /// md's own word, as in /proc/mdstat and sysfs.
+    /// md's name of the level, as in /proc/mdstat and sysfs.
     pub fn md_name(self) -> &'static str {
         match self {
             Level::Zero => "raid0",
@@ -161,19 +161,19 @@ impl Level {
         }
     }
 
-    /// The level of md's word; `None` for md's other words, such as `container`.
+    /// The level with this name in md; `None` for other names, such as `container`.
     pub fn from_md_name(word: &str) -> Option<Level> {
         Level::ALL.into_iter().find(|level| level.md_name() == word)
     }
 
-    /// The level of mdadm's word.
+    /// The level with this name in mdadm.
     pub fn from_mdadm_name(word: &str) -> Option<Level> {
         Level::ALL
             .into_iter()
             .find(|level| level.mdadm_name() == word)
     }
 
-    /// Name of the level: `RAID 5`, `linear`.
+    /// Name of the level for people: `RAID 5`, `linear`.
     pub fn name(self) -> String {
         match self {
             Level::Linear => self.mdadm_name().to_owned(),
@@ -225,7 +225,7 @@ impl Level {
         }
     }
 
-    /// The words of the levels that survive the loss of a member, as in `RAID 1, 5 and 10`.
+    /// List of the levels that survive the loss of a member, as in `RAID 1, 5 and 10`.
     pub fn redundant_list() -> String {
         let levels = Level::ALL.into_iter().filter(|level| level.is_redundant());
         let names: Vec<&str> = levels.map(Level::mdadm_name).collect();
@@ -256,8 +256,8 @@ impl Level {
         )
     }
 
-    /// The least number of members. With fewer it is another level, or none. md runs RAID 10 on two, as a RAID 1
-    /// that can be laid out far.
+    /// Minimum number of members; with fewer it would be equivalent to another level, or to none. md permits RAID 10
+    /// on two members, as a RAID 1 that can have the far layout.
     pub fn least_members(self) -> usize {
         match self.redundancy() {
             Redundancy::None | Redundancy::Copies => 2,
@@ -265,13 +265,13 @@ impl Level {
         }
     }
 
-    /// True if mdadm builds it as if its last member had to be replaced, which is fastest (mdadm, Create.c: of
-    /// levels 4 and 5 the last member is `missing` at first, unless `--force` is given).
+    /// True if mdadm builds it degraded and recovers its last member, which is fastest (mdadm, Create.c: for levels 4
+    /// and 5 the last member is `missing` at first, unless `--force` is given).
     pub fn is_built_degraded(self) -> bool {
         self.redundancy() == Redundancy::Parity(1)
     }
 
-    /// Number of members that may fail, whichever they are, before data is lost.
+    /// Number of members, whichever they are, that may fail without loss of data.
     pub fn survives(self, members: usize) -> usize {
         match self.placement() {
             Placement::Concatenated | Placement::Striped => 0,
@@ -283,10 +283,10 @@ impl Level {
 
     /// Number of I/Os on the members that a small write becomes.
     ///
-    /// Copies are each written. With parity, what is overwritten and its parity are read and written: four I/O with
-    /// one parity (Patterson, Gibson and Katz, A Case for Redundant Arrays of Inexpensive Disks, 1988) and six with
-    /// two. Where fewer members than that need be read to compute the parity again, md reads those (linux,
-    /// drivers/md/raid5.c, handle_stripe_dirtying). Writes of whole stripes, as a load makes them, need less.
+    /// Each copy is written. With parity, the old data and its parity are read and written: four I/Os with one parity
+    /// (Patterson, Gibson and Katz, A Case for Redundant Arrays of Inexpensive Disks, 1988) and six with two. If fewer
+    /// members need to be read to compute the parity from all data, md reads those (linux, drivers/md/raid5.c,
+    /// handle_stripe_dirtying). Writes of whole stripes, as in a bulk load, need fewer I/Os.
     pub fn small_write_io(self, members: usize) -> usize {
         match self.placement() {
             Placement::Concatenated | Placement::Striped => 1,

@@ -1,4 +1,4 @@
-//! Random numbers that repeat from their seed: SplitMix64 (Steele, Lea and Flood, 2014).
+//! Reproducible random numbers from a seed: SplitMix64 (Steele, Lea and Flood, 2014).
 
 /// Finalizer of SplitMix64: each bit of the input changes half of the output's bits on average.
 #[inline]
@@ -15,7 +15,7 @@ pub fn derive_seed(seed: u64, part: u64) -> u64 {
     mix(seed ^ mix(part.wrapping_add(1)))
 }
 
-/// A generator that takes one chain of multiplications for each number.
+/// The SplitMix64 generator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SplitMix64(u64);
 
@@ -49,8 +49,8 @@ impl SplitMix64 {
         ((u128::from(self.bits()) * u128::from(bound)) >> 64) as u64
     }
 
-    /// A normally distributed number with mean 0 and variance 1, by Box and Muller (1958); the second number
-    /// that they give is not kept.
+    /// A normally distributed number with mean 0 and variance 1, by the Box-Muller transform (1958); its second number
+    /// is discarded.
     pub fn normal(&mut self) -> f64 {
         (-2.0 * self.uniform().ln()).sqrt() * (std::f64::consts::TAU * self.uniform()).cos()
     }

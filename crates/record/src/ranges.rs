@@ -1,4 +1,4 @@
-//! Sets of bytes of a disk or file, as ranges.
+//! Sets of byte offsets of a disk or file, stored as ranges.
 
 use std::ops::Range;
 
@@ -9,10 +9,10 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::Bytes;
 use crate::varint::{put, take};
 
-/// A set of bytes: ranges in rising order that neither overlap nor touch, none of them empty.
+/// A set of bytes: non-empty ranges in ascending order that neither overlap nor touch.
 ///
-/// Offsets are in bytes. Two sets are equal when they hold the same bytes. The last byte that can be
-/// in one is `u64::MAX - 1`.
+/// Offsets are in bytes. Two sets are equal if they contain the same bytes. The highest offset that a set can contain
+/// is `u64::MAX - 1`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(
     feature = "schema",
@@ -34,7 +34,7 @@ impl Ranges {
         Ranges::from(0..len.0)
     }
 
-    /// True if it contains no byte.
+    /// True if the set contains no byte.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
@@ -54,12 +54,12 @@ impl Ranges {
         self.list.last().map_or(0, |range| range.end)
     }
 
-    /// Iterates over the ranges in rising order.
+    /// Iterates over the ranges in ascending order.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = Range<u64>> + '_ {
         self.list.iter().cloned()
     }
 
-    /// True if it contains every byte of `range`; an empty range is in every set.
+    /// True if the set contains every byte of `range`; an empty range is in every set.
     pub fn contains(&self, range: &Range<u64>) -> bool {
         if range.is_empty() {
             return true;
@@ -68,12 +68,12 @@ impl Ranges {
         after > 0 && range.end <= self.list[after - 1].end
     }
 
-    /// Adds the bytes of `range`. Fast where it lies after all others.
+    /// Adds the bytes of `range`. Fast if it lies after all others.
     pub fn insert(&mut self, range: Range<u64>) {
         if range.is_empty() {
             return;
         }
-        // Those that it overlaps or touches become one with it.
+        // Ranges that it overlaps or touches are merged with it.
         let first = self.list.partition_point(|own| own.end < range.start);
         let after = self.list.partition_point(|own| own.start <= range.end);
         let start = self.list[first..after]
@@ -98,7 +98,7 @@ impl Ranges {
         let (mut mine, mut theirs) = (self.list.iter().peekable(), other.list.iter().peekable());
         while let (Some(a), Some(b)) = (mine.peek(), theirs.peek()) {
             let shared = a.start.max(b.start)..a.end.min(b.end);
-            // Whichever ends first has nothing more to share.
+            // The range that ends first has no further overlap.
             if a.end <= b.end {
                 mine.next();
             } else {
@@ -111,13 +111,13 @@ impl Ranges {
         Ranges { list: both }
     }
 
-    /// Bytes in this one and not in the other.
+    /// Bytes in this set and not in the other.
     #[must_use]
     pub fn subtract(&self, other: &Ranges) -> Ranges {
         self.intersect(&other.complement())
     }
 
-    /// Bytes that are not in it.
+    /// Bytes that are not in the set.
     fn complement(&self) -> Ranges {
         let mut list = Vec::with_capacity(self.list.len() + 1);
         let mut at = 0;
@@ -130,8 +130,8 @@ impl Ranges {
         Ranges { list }
     }
 
-    /// Every whole block of `block` bytes of which it contains a byte, without bytes at or after
-    /// `len`: on a disk of that size the last block may be short. A block of 0 is taken for 1.
+    /// All blocks of `block` bytes of which the set contains a byte, without bytes at or after `len`: on a disk of that
+    /// size the last block may be short. A block size of 0 counts as 1.
     #[must_use]
     pub fn aligned(&self, block: Bytes, len: Bytes) -> Ranges {
         let block = block.0.max(1);
@@ -143,8 +143,8 @@ impl Ranges {
             .collect()
     }
 
-    /// Iterates over the ranges, cut at every multiple of `block`, in rising order. Aligned ranges are cut into whole
-    /// blocks. A block of 0 is taken for 1.
+    /// Iterates over the ranges, split at every multiple of `block`, in ascending order. Aligned ranges are split into
+    /// whole blocks. A block size of 0 counts as 1.
     pub fn blocks(&self, block: Bytes) -> impl Iterator<Item = Range<u64>> + '_ {
         let block = block.0.max(1);
         self.list.iter().flat_map(move |range| {
@@ -161,9 +161,8 @@ impl Ranges {
         })
     }
 
-    /// A compact form. First comes the power of two that every start and end is a multiple of, as its
-    /// exponent; then, in that unit and as integers of variable length, for each range the distance
-    /// from the end of the last one and the length.
+    /// A compact form. First the exponent of the power of two of which every start and end is a multiple; then, in that
+    /// unit and as varints, for each range the distance from the end of the previous one and the length.
     pub fn encode(&self) -> Vec<u8> {
         let shift = self
             .list
@@ -218,7 +217,7 @@ impl FromIterator<Range<u64>> for Ranges {
     /// Collects ranges that may come in any order and overlap.
     fn from_iter<T: IntoIterator<Item = Range<u64>>>(ranges: T) -> Ranges {
         let mut all: Vec<Range<u64>> = ranges.into_iter().filter(|one| !one.is_empty()).collect();
-        // Mostly they come in order, or as a few runs that are, which this sort makes use of.
+        // They are mostly in order, or consist of a few sorted runs, for which this sort is fast.
         all.sort_by_key(|range| range.start);
         all.dedup_by(|next, kept| {
             let joined = next.start <= kept.end;
@@ -231,7 +230,7 @@ impl FromIterator<Range<u64>> for Ranges {
     }
 }
 
-/// The stored form of a set of bytes is damaged.
+/// Error: the stored form of a set of bytes is damaged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the stored ranges are damaged")]
 pub struct RangesError;

@@ -28,7 +28,7 @@ pub enum OffsetMap {
     Exact,
     /// Modulo the target's size.
     Wrap,
-    /// The touched parts of the device side by side, in their order.
+    /// The accessed parts of the device next to each other, in order.
     Compact,
 }
 
@@ -40,24 +40,24 @@ pub struct ReplayedTrace {
     pub path: String,
     /// Format of the file.
     pub format: String,
-    /// I/Os in it, of all devices that were replayed.
+    /// Number of its I/Os on all devices that were replayed.
     pub ios: u64,
     /// Seconds from its first I/O to its last.
     pub seconds: f64,
-    /// Events that its recorder lost.
+    /// Number of events that its recorder lost.
     pub lost: u64,
-    /// Completions that matched several requests, or none.
+    /// Number of completions that matched several requests, or none.
     pub ambiguous: u64,
     /// True if its recorder was ended before it closed the file.
     pub cut_off: bool,
-    /// True if it holds completions.
+    /// True if it has completions.
     pub has_completions: bool,
-    /// True if its format holds flushes.
+    /// True if its format has flushes.
     pub has_flushes: bool,
-    /// True if a disk that it writes to has no volatile write cache, so that no flush reached that one.
+    /// True if it writes to a disk without a volatile write cache, which receives no flushes.
     #[serde(default)]
     pub has_written_through: bool,
-    /// True if writes bear the names of their files.
+    /// True if writes have the names of their files.
     #[serde(default)]
     pub has_written_names: bool,
 }
@@ -72,9 +72,9 @@ pub struct ReplayedDevice {
     pub target: String,
     /// Size of the target.
     pub size: Bytes,
-    /// End of the last byte that the trace touches.
+    /// End of the last byte that the trace accesses.
     pub reach: Bytes,
-    /// Bytes of the device that the map reserves; `None` where the map does not need them.
+    /// Bytes of the accessed parts; `None` if the map does not need them.
     pub footprint: Option<Bytes>,
 }
 
@@ -82,13 +82,13 @@ pub struct ReplayedDevice {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ReplaySettings {
-    /// Rule of times.
+    /// Rule by which I/Os are timed.
     pub pace: Pace,
     /// Factor by which recorded times are shortened.
     pub speed: f64,
     /// Maximum number of I/Os in flight.
     pub depth: u32,
-    /// Rule of offsets.
+    /// Rule by which offsets are mapped.
     pub map: OffsetMap,
     /// True if writes, flushes and discards are left out.
     pub reads_only: bool,
@@ -98,7 +98,7 @@ pub struct ReplaySettings {
     pub compressible: f64,
 }
 
-/// I/Os of one kind, as they were recorded and as they were replayed.
+/// I/Os of one class, as recorded and as replayed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ReplayClass {
@@ -106,17 +106,17 @@ pub struct ReplayClass {
     pub name: String,
     /// Direction of its I/Os.
     pub direction: Direction,
-    /// I/Os that were replayed.
+    /// Number of I/Os that were replayed.
     pub ios: u64,
     /// Bytes that they moved.
     pub bytes: u64,
-    /// I/Os that failed.
+    /// Number of I/Os that failed.
     pub failed: u64,
-    /// I/Os that failed when they were recorded.
+    /// Number of I/Os that failed when they were recorded.
     pub failed_recorded: u64,
-    /// Recorded latency in nanoseconds of the I/Os that were replayed; empty where it was not recorded.
+    /// Recorded latency in nanoseconds of the I/Os that were replayed; empty if it was not recorded.
     pub recorded: Histogram,
-    /// The same by the parts of `replayed`; empty in runs of versions that did not keep it.
+    /// Recorded latency in nanoseconds, by the parts of `replayed`; empty in runs of versions that did not store it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recorded_parts: Vec<Histogram>,
     /// Latency in nanoseconds, from the time at which an I/O was due, by equal parts of the replay.
@@ -138,7 +138,7 @@ impl ReplayClass {
         merge_parts(&mut self.replayed, &other.replayed);
     }
 
-    /// Recorded latency by parts; the whole as the only part where the parts were not kept.
+    /// Recorded latency by parts; if the parts were not stored, the whole as the only part.
     pub fn recorded_by_parts(&self) -> &[Histogram] {
         match self.recorded_parts.is_empty() {
             true => std::slice::from_ref(&self.recorded),
@@ -158,7 +158,7 @@ fn merge_parts(parts: &mut [Histogram], others: &[Histogram]) {
     }
 }
 
-/// I/Os that were not replayed as they were recorded.
+/// Counts of I/Os, and of differences from the trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ReplayCounts {
@@ -166,15 +166,15 @@ pub struct ReplayCounts {
     pub ios: u64,
     /// I/Os that were issued.
     pub issued: u64,
-    /// I/Os left out, as they lie beyond the target's end.
+    /// I/Os left out, since they lie beyond the target's end.
     pub clipped: u64,
-    /// I/Os cut short at the target's end, or at the largest possible request.
+    /// I/Os shortened to the target's end, or to the largest possible request.
     pub shortened: u64,
     /// I/Os whose offset was changed by the map.
     pub remapped: u64,
     /// I/Os widened to the target's block size.
     pub widened: u64,
-    /// Writes and flushes left out, as only reads were requested.
+    /// Writes and flushes left out, since only reads were requested.
     pub left_out: u64,
     /// Discards that were not issued.
     pub discards_left_out: u64,
@@ -183,23 +183,23 @@ pub struct ReplayCounts {
     /// I/Os issued late since the kernel blocked the submission of earlier ones.
     #[serde(default)]
     pub blocked: u64,
-    /// Times that the trace was not read fast enough.
+    /// Number of times that the trace was not read fast enough.
     pub starved: u64,
 }
 
-/// State of the load over one slice of the replay's time.
+/// Load in one slice of the replay's time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LoadSlice {
-    /// I/Os that were due in it, by the recorded times.
+    /// I/Os that were due in the slice, by the recorded times.
     pub due: u64,
-    /// I/Os that completed when they were recorded.
+    /// I/Os whose recorded completion is in the slice.
     pub recorded_ios: u64,
     /// Bytes of these.
     pub recorded_bytes: u64,
     /// I/Os in flight when they were recorded, as a mean over the slice.
     pub recorded_in_flight: f64,
-    /// I/Os that completed.
+    /// I/Os that completed in the replay.
     pub replayed_ios: u64,
     /// I/Os in flight or due, as a mean over the slice.
     pub replayed_in_flight: f64,
@@ -215,7 +215,7 @@ pub struct Replay {
     pub devices: Vec<ReplayedDevice>,
     /// Settings of the replay.
     pub settings: ReplaySettings,
-    /// Kinds of I/Os, in the order in which they are shown.
+    /// Classes of I/Os, in the order in which they are shown.
     pub classes: Vec<ReplayClass>,
     /// Time in nanoseconds from when an I/O was due until it was issued.
     pub lateness: Histogram,

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use crate::random::mix;
 use crate::{Bytes, Machine, Nanos, Phase, Replay};
 
-/// The name of a run in the ledger, such as `20261121-204512-k7q2m4xz`: its start in UTC and eight
-/// characters that distinguish runs of one second, even from several ledgers.
+/// The id of a run in the ledger, such as `20261121-204512-k7q2m4xz`: its start in UTC and eight characters that
+/// distinguish runs of the same second, even from several ledgers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
@@ -20,10 +20,10 @@ impl RunId {
     /// The id of a run that began at `started`; `entropy` is any number that differs between
     /// processes.
     pub fn new(started: Timestamp, entropy: u64) -> RunId {
-        // Without the vowels and letters that read as digits: no id spells a word or is misread.
+        // Without vowels and without letters that look like digits, so that no id spells a word or is misread.
         const LETTERS: &[u8; 26] = b"bcdfghjkmnpqrstvwxz2345679";
-        // Of four letters, a thousand runs of one second (a file that is imported again and again) have two
-        // alike; of eight, a hundred thousand have with a chance of 2 %.
+        // With four letters, a thousand runs of the same second (repeated imports of a file) are likely to have two
+        // equal ids; with eight, a hundred thousand have two equal ids with a probability of 2 %.
         const LENGTH: usize = 8;
         let mut bits = mix(entropy ^ (started.as_nanosecond() as u64));
         let mut suffix = String::new();
@@ -76,7 +76,7 @@ pub struct Target {
     pub path: String,
     /// Kind of the target.
     pub kind: TargetKind,
-    /// The block device below, such as `nvme1n1`; `None` where there is none (tmpfs, NFS).
+    /// The block device below, such as `nvme1n1`; `None` if there is none (tmpfs, NFS).
     pub device: Option<String>,
     /// The physical disks below that device, through partitions, md and dm. Their counters are
     /// recorded next to the engine's.
@@ -88,7 +88,7 @@ pub struct Target {
     /// Usable size: of the test files, the file or the device.
     pub size: Bytes,
     /// The share of that size which reads could find unwritten (holes, unwritten extents), 0 to 1;
-    /// `None` where the file system does not report it. Determined before the first phase.
+    /// `None` if the file system does not report it. Determined before the first phase.
     pub unwritten_fraction: Option<f64>,
     /// The share of blocks sampled on a block device that held only zeros, 0 to 1; `None` for files.
     #[serde(default)]
@@ -97,7 +97,7 @@ pub struct Target {
     pub direct: bool,
     /// True if the target's file system keeps its data in memory, or has no block device below.
     pub in_memory: bool,
-    /// Layers below that may serve requests instead of the disk, nearest first.
+    /// Layers below that may serve requests instead of the disk, the nearest first.
     #[serde(default)]
     pub caches: Vec<Cache>,
 }
@@ -106,7 +106,7 @@ pub struct Target {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Cache {
-    /// The device, or the mount point of the file system, that is or has the cache.
+    /// The device, or the mount point of the file system, that has the cache.
     pub layer: String,
     /// Kind of the cache.
     pub kind: CacheKind,
@@ -123,7 +123,7 @@ pub enum CacheKind {
     Memory,
     /// A file system with a cache of its own, which direct I/O does not bypass: its type.
     FileSystem(String),
-    /// A faster disk before a slower one (bcache, dm-cache, dm-writecache): the driver's name.
+    /// A faster disk that caches a slower one (bcache, dm-cache, dm-writecache): the driver's name.
     FasterDisk(String),
 }
 
@@ -159,18 +159,18 @@ pub struct Run {
     pub target: Target,
     /// Facts about the machine.
     pub machine: Machine,
-    /// The suite's name, or `workload` for a single one of the user's own.
+    /// The suite's name, or `workload` for a single workload given by the user.
     pub suite: String,
-    /// Latency that 99 of 100 requests were to take at most, where the run searched for the rate that keeps it.
+    /// Target of the p99 latency, if the run searched for the highest rate that keeps it.
     #[serde(default)]
     pub p99_target: Option<Nanos>,
     /// The phases that ran, in order.
     pub phases: Vec<Phase>,
     /// Phases that were left out, and other remarks, as sentences.
     pub notes: Vec<String>,
-    /// True if a signal ended it before its last phase was done.
+    /// True if a signal ended it before the end of its last phase.
     pub interrupted: bool,
-    /// The trace that was replayed, where the run is a replay.
+    /// The trace that was replayed, if the run is a replay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replay: Option<Box<Replay>>,
 }

@@ -1,5 +1,5 @@
-//! A run as tools report it: totals, without windows. What a tool does not report is `None`, and never zero, so that
-//! nothing is concluded from an unknown value.
+//! A run as other tools report it: totals, without windows. A value that a tool does not report is `None`, never zero,
+//! so that nothing is concluded from it.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -14,15 +14,15 @@ pub struct Summary {
     pub tool: String,
     /// Time at which it ran, or wrote its output.
     pub ran: Option<Timestamp>,
-    /// The host that it ran on.
+    /// The host on which it ran.
     pub host: Option<String>,
     /// The file, directory or device that was measured.
     pub target: Option<String>,
     /// Kind of the target.
     #[serde(default)]
     pub target_kind: Option<TargetKind>,
-    /// Options of the whole run, by the tool's names and as it writes them: the fields of a line of Bonnie++ that
-    /// are no figures.
+    /// Options of the whole run, by the tool's names and as it writes them: the fields of a line of Bonnie++ that are
+    /// not figures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub options: Vec<(String, String)>,
     /// Measured phases, in the order of the output.
@@ -49,13 +49,13 @@ pub struct PhaseSummary {
     pub failure: Option<String>,
 }
 
-/// Workload, as far as the output has it.
+/// Workload; `None` for values that the output does not have.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WorkSummary {
-    /// Pattern of positions.
+    /// Pattern of offsets.
     pub pattern: Option<Pattern>,
-    /// The share of requests that read, 0 to 1.
+    /// The share of requests that are reads, 0 to 1.
     pub read_fraction: Option<f64>,
     /// The size of a request.
     pub block: Option<Bytes>,
@@ -63,28 +63,26 @@ pub struct WorkSummary {
     pub threads: Option<u32>,
     /// Number of requests that each keeps in flight.
     pub depth: Option<u32>,
-    /// Requests a second that were requested, over all threads; 0 where each was issued as soon as
-    /// another had completed.
+    /// Target rate in requests per second over all threads; 0 for a closed loop.
     pub rate_per_s: Option<f64>,
     /// Bytes of the target that are used.
     pub span: Option<Bytes>,
     /// Number of files, all of one size.
     #[serde(default)]
     pub files: Option<u32>,
-    /// A sync after every this many writes; 0 never.
+    /// Number of writes after each of which a sync follows; 0 for never.
     pub sync_every: Option<u32>,
     /// True if the page cache was bypassed.
     pub direct: Option<bool>,
-    /// The tool's own word for its I/O engine, such as `libaio`.
+    /// The tool's name of its I/O engine, such as `libaio`.
     pub engine: Option<String>,
-    /// A sync when the last write has completed.
+    /// True if a sync follows the last write.
     #[serde(default)]
     pub sync_at_end: Option<bool>,
     /// Extended options.
     #[serde(default)]
     pub details: Option<Box<JobOptions>>,
-    /// The options as the tool was given them, by name and value. Empty where they are not known,
-    /// and where the tool that measured has none.
+    /// The options that the tool was given, by name and value. Empty if they are not known, and if the tool has none.
     #[serde(default)]
     pub options: Vec<(String, String)>,
 }
@@ -97,7 +95,7 @@ pub struct CpuShares {
     pub user: Option<f64>,
     /// Share in the kernel.
     pub system: Option<f64>,
-    /// Share of both, where the tool does not distinguish them.
+    /// Share of both, if the tool does not distinguish them.
     pub total: Option<f64>,
 }
 
@@ -105,13 +103,13 @@ pub struct CpuShares {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Fairness {
-    /// Requests a thread: the mean.
+    /// Mean of the number of requests per thread.
     pub ops_mean: f64,
-    /// Requests a thread: the standard deviation (of the population).
+    /// Standard deviation (of the population) of the number of requests per thread.
     pub ops_stddev: f64,
-    /// Seconds a thread spent in requests: the mean; `None` where that is not known.
+    /// Mean of the seconds that a thread spent in requests; `None` if not known.
     pub seconds_mean: Option<f64>,
-    /// Seconds a thread spent in requests: the standard deviation (of the population); `None` where that is not known.
+    /// Standard deviation (of the population) of the seconds that a thread spent in requests; `None` if not known.
     pub seconds_stddev: Option<f64>,
 }
 
@@ -125,23 +123,23 @@ pub struct FlowSummary {
     pub ops: Option<u64>,
     /// Bytes that they moved.
     pub bytes: Option<u64>,
-    /// Requests a second.
+    /// Requests per second.
     pub ops_per_s: Option<f64>,
-    /// Bytes a second.
+    /// Bytes per second.
     pub bytes_per_s: Option<f64>,
     /// True if it was too fast for the tool to give a rate (Bonnie++'s `+++++`).
     pub too_fast: bool,
-    /// The samples that the tool took of the requests a second.
+    /// Statistics of the tool's samples of the requests per second.
     pub ops_spread: Option<Samples>,
     /// Latency of the requests.
     pub latency: LatencySummary,
-    /// Latency from submission, where `latency` is from the due time.
+    /// Latency from submission, if `latency` is from the due time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service: Option<LatencySummary>,
 }
 
-/// Statistics of the samples of a rate, as a tool prints them. It does not print the samples themselves,
-/// so there is no interval: their correlation is unknown.
+/// Statistics of the samples of a rate, as a tool prints them. It does not print the samples themselves, so no
+/// confidence interval can be computed: their correlation is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Samples {
@@ -174,7 +172,7 @@ impl FlowSummary {
     }
 }
 
-/// Latencies in nanoseconds, as far as the tool gives them.
+/// Latencies in nanoseconds; `None` for values that the tool does not give.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LatencySummary {
@@ -186,9 +184,9 @@ pub struct LatencySummary {
     pub stddev_ns: Option<f64>,
     /// The largest.
     pub max_ns: Option<f64>,
-    /// The percentiles that the tool gives, rising.
+    /// The percentiles that the tool gives, in ascending order.
     pub percentiles: Vec<Percentile>,
-    /// Histogram of all latencies, where the tool gives its buckets. Its resolution is the tool's.
+    /// Histogram of all latencies, if the tool gives its buckets. Its resolution is the tool's.
     pub histogram: Option<Histogram>,
 }
 
@@ -203,8 +201,8 @@ pub struct Percentile {
 }
 
 impl LatencySummary {
-    /// The value that a share `quantile` (0 to 1) does not exceed, in nanoseconds: as the tool gave
-    /// it, or else from its buckets. `None` where it gave neither; nothing is interpolated.
+    /// The value that a share `quantile` (0 to 1) does not exceed, in nanoseconds: as the tool gave it, or else from
+    /// its buckets. `None` if it gave neither; values are not interpolated.
     pub fn quantile(&self, quantile: f64) -> Option<f64> {
         let same = |given: &&Percentile| (given.percent - quantile * 100.0).abs() < 1e-6;
         let given = self.percentiles.iter().find(same).map(|given| given.ns);
@@ -218,29 +216,29 @@ impl LatencySummary {
     }
 }
 
-/// A run that was read from another tool's output, as the ledger stores it.
+/// A run that was imported from another tool's output, as the ledger stores it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ImportedRun {
     /// Name of the run in the ledger.
     pub id: RunId,
-    /// Time at which it was read.
+    /// Time at which it was imported.
     pub imported: Timestamp,
-    /// The version of the program that read it.
+    /// The version of the program that imported it.
     pub disksmith: String,
-    /// The file that it was read from; bytes that are not UTF-8 are shown as U+FFFD.
+    /// The imported file; bytes that are not UTF-8 are shown as U+FFFD.
     pub source: String,
     /// The output that was read.
     pub summary: Summary,
 }
 
 impl ImportedRun {
-    /// Time at which it ran, or else was read.
+    /// Time at which it ran, or else was imported.
     pub fn started(&self) -> Timestamp {
         self.summary.ran.unwrap_or(self.imported)
     }
 
-    /// The tool's name without its version, such as `fio`: it takes the place of a suite's name.
+    /// The tool's name without its version, such as `fio`, which is used as the suite's name.
     pub fn suite(&self) -> &str {
         self.summary.tool.split(' ').next().unwrap_or_default()
     }

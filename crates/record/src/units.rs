@@ -1,4 +1,4 @@
-//! Units as types, so that bytes are not added to nanoseconds, and their form on a command line.
+//! Units as types, so that bytes are not added to nanoseconds, and how they are parsed and printed.
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
@@ -23,7 +23,7 @@ pub struct Bytes(pub u64);
 #[serde(transparent)]
 pub struct Nanos(pub u64);
 
-/// A size or duration that could not be read.
+/// Error: a text is not a size or a duration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ParseUnitError {
     /// The text is not a number followed by a known unit.
@@ -35,7 +35,7 @@ pub enum ParseUnitError {
          30s or 5m"
     )]
     Duration(String),
-    /// The value is larger than 64 bits hold.
+    /// The value does not fit 64 bits.
     #[error("'{0}' is too large")]
     TooLarge(String),
 }
@@ -63,7 +63,7 @@ impl Bytes {
         Bytes(n << 30)
     }
 
-    /// The size without rounding, for messages where each byte matters: `4 KiB`, `1.5 GiB`, `4097 bytes`.
+    /// The size without rounding, for messages in which each byte matters: `4 KiB`, `1.5 GiB`, `4097 bytes`.
     pub fn exact(self) -> String {
         let shown = self.to_string();
         match shown.parse() {
@@ -85,7 +85,7 @@ impl Nanos {
         Nanos(secs * 1_000_000_000)
     }
 
-    /// Seconds as a fraction.
+    /// Seconds, with a fraction.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }
@@ -129,17 +129,17 @@ macro_rules! arithmetic {
 arithmetic!(Bytes);
 arithmetic!(Nanos);
 
-/// True if a size or a duration is given with its unit, or is 0, which needs none. A bare number is easily
-/// meant in another unit where values are usually larger than bytes or seconds.
+/// True if a size or a duration has a unit, or is 0, which needs none. Where values are usually larger than bytes or
+/// seconds, a bare number is easily meant in another unit.
 pub fn has_unit(text: &str) -> bool {
     match split(text) {
         Some((number, unit)) => !unit.is_empty() || number == 0.0,
-        // What is neither is distinguished by the parser.
+        // Invalid text is left to the parser, which reports it.
         None => true,
     }
 }
 
-/// Splits "16k" into its number and its unit.
+/// Splits a text such as "16k" into its number and its unit.
 fn split(text: &str) -> Option<(f64, &str)> {
     let text = text.trim();
     let end = text
@@ -160,7 +160,7 @@ fn to_u64(value: f64, text: &str) -> Result<u64, ParseUnitError> {
 impl FromStr for Bytes {
     type Err = ParseUnitError;
 
-    /// `4096`, `16k`, `1M`, `2GiB`, `1.5T`: all powers of two, in upper or lower case.
+    /// Parses `4096`, `16k`, `1M`, `2GiB`, `1.5T`: units are powers of two, in upper or lower case.
     fn from_str(text: &str) -> Result<Bytes, ParseUnitError> {
         let bad = || ParseUnitError::Size(text.to_owned());
         let (number, unit) = split(text).ok_or_else(bad)?;
@@ -180,7 +180,7 @@ impl FromStr for Bytes {
 impl FromStr for Nanos {
     type Err = ParseUnitError;
 
-    /// `250us`, `5ms`, `30s`, `5m`, `2h`, `1d`; a bare number is seconds.
+    /// Parses `250us`, `5ms`, `30s`, `5m`, `2h`, `1d`; a bare number is seconds.
     fn from_str(text: &str) -> Result<Nanos, ParseUnitError> {
         let bad = || ParseUnitError::Duration(text.to_owned());
         let (number, unit) = split(text).ok_or_else(bad)?;

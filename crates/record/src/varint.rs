@@ -1,5 +1,5 @@
-//! Integers of variable length in compact forms: groups of seven bits, lowest first, and a set top bit where
-//! another group follows (LEB128; DWARF 5, section 7.6).
+//! Varints, for compact forms: groups of seven bits, the lowest first; the top bit is set if another group follows
+//! (LEB128; DWARF 5, section 7.6).
 
 /// Appends a value.
 pub fn put(out: &mut Vec<u8>, value: impl Into<u128>) {
@@ -11,8 +11,8 @@ pub fn put(out: &mut Vec<u8>, value: impl Into<u128>) {
     out.push(value as u8);
 }
 
-/// Takes a value of at most 128 bits off the front; `None` when the bytes end early or continue for
-/// longer than any such value.
+/// Takes a value of at most 128 bits off the front; `None` if the bytes end early, or continue longer than any such
+/// value.
 pub(crate) fn take_wide(rest: &mut &[u8]) -> Option<u128> {
     let mut value = 0_u128;
     for shift in (0..128).step_by(7) {
@@ -26,17 +26,17 @@ pub(crate) fn take_wide(rest: &mut &[u8]) -> Option<u128> {
     None
 }
 
-/// Takes a value of at most 64 bits off the front; `None` where there is none.
+/// Takes a value of at most 64 bits off the front; `None` if there is none.
 pub fn take(rest: &mut &[u8]) -> Option<u64> {
     u64::try_from(take_wide(rest)?).ok()
 }
 
-/// A signed number as one that is small where it is close to zero, with its sign in the lowest bit.
+/// Zigzag encoding of a signed number: small if the number is close to zero, with the sign in the lowest bit.
 pub fn folded(value: i64) -> u64 {
     ((value << 1) ^ (value >> 63)).cast_unsigned()
 }
 
-/// The signed number of a folded one.
+/// Decodes a [`folded`] number.
 pub fn unfolded(value: u64) -> i64 {
     (value >> 1).cast_signed() ^ -(value & 1).cast_signed()
 }

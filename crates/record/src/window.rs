@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Bytes, Histogram};
 
-/// Direction of a figure.
+/// Kind of requests that a figure counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -15,10 +15,10 @@ pub enum Direction {
     Write,
     /// fdatasync calls.
     Sync,
-    /// A group of writes and the fdatasync that ends it, timed from the first write's start to the
-    /// fdatasync's end: the time that a database's commit waits.
+    /// A group of writes and the fdatasync that ends it, timed from the first write's start to the fdatasync's end: the
+    /// latency of a database's commit.
     Commit,
-    /// Discards of blocks that are written next. A workload that only discards counts that as writes.
+    /// Discards of blocks before they are written. In a workload that only discards, discards count as writes.
     Trim,
 }
 
@@ -32,7 +32,7 @@ impl Direction {
         Direction::Trim,
     ];
 
-    /// The word for it in tables and JSON.
+    /// Its name in tables and JSON.
     pub fn name(self) -> &'static str {
         match self {
             Direction::Read => "read",
@@ -66,7 +66,7 @@ pub struct WindowFlow {
 }
 
 impl WindowFlow {
-    /// The flow of a window and the next one, of which each two slices become one.
+    /// Joins the flow of a window with that of the next one; adjacent slices are joined in pairs.
     fn joined(this: Option<WindowFlow>, that: Option<WindowFlow>) -> WindowFlow {
         let slices = [&this, &that].map(|flow| flow.as_ref().map_or(0, |flow| flow.slices.len()));
         let most = slices.into_iter().max().unwrap_or(0);
@@ -103,8 +103,8 @@ impl WindowFlow {
     }
 }
 
-/// The kernel's counts on one device: the difference between two readings of its diskstats. Sectors there are
-/// always of 512 bytes (Linux, Documentation/block/stat.rst).
+/// The kernel's counts for a device: the difference between two readings of diskstats, in which a sector is always 512
+/// bytes (Linux, Documentation/block/stat.rst).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DeviceCounts {
@@ -118,12 +118,12 @@ pub struct DeviceCounts {
     pub write_bytes: u64,
     /// Flushes completed (Linux 5.5 and later).
     pub flushes: u64,
-    /// Milliseconds in which anything was in flight.
+    /// Milliseconds in which any request was in flight.
     pub busy_ms: u64,
 }
 
 impl DeviceCounts {
-    /// The counts of both.
+    /// Sum of both counts.
     fn plus(self, other: DeviceCounts) -> DeviceCounts {
         DeviceCounts {
             reads: self.reads + other.reads,
@@ -154,14 +154,14 @@ pub struct Window {
     pub sync: Option<WindowFlow>,
     /// Commits: writes together with the sync that ends them.
     pub commit: Option<WindowFlow>,
-    /// Discards of blocks that were written next.
+    /// Discards of blocks before they are written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trim: Option<WindowFlow>,
     /// Requests that were in flight, or due, when the window ended.
     pub in_flight: u64,
     /// The share of the workers' time in which they waited for the device, 0 to 1.
     pub idle_fraction: f64,
-    /// The kernel's counts on the device below during the window, where there is one.
+    /// The kernel's counts for the device below during the window; `None` if there is no device.
     pub device: Option<DeviceCounts>,
 }
 
@@ -177,7 +177,7 @@ impl Window {
         }
     }
 
-    /// Flow of a direction, for writing.
+    /// Mutable flow of a direction.
     pub fn flow_mut(&mut self, direction: Direction) -> &mut Option<WindowFlow> {
         match direction {
             Direction::Read => &mut self.read,
@@ -224,9 +224,9 @@ impl Window {
         }
     }
 
-    /// Number of its slices that are complete: the last one of a phase that was cut short is not.
+    /// Number of its complete slices: the last slice of a phase may be incomplete.
     pub fn complete_slices(&self) -> usize {
-        // The little more makes up for the rounding of 1 s into ten slices of 0.1 s.
+        // The small addend compensates for rounding errors of 0.1 s slices.
         (self.seconds / self.slice_seconds + 1e-6) as usize
     }
 

@@ -7,15 +7,15 @@ use crate::{
     OneSidedRate, PriorityShare, RateFloor, SteadyState, ThreadSettings, Verify,
 };
 
-/// Pattern of positions.
+/// Pattern of offsets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Pattern {
-    /// Anywhere in the span, every block as likely as any other.
+    /// Random offsets in the span, every block equally likely.
     Random,
-    /// Each request after the last one, from the start of the span, repeatedly. Each thread has its own part of the
-    /// span, so that no two read the same place at the same time.
+    /// Each request follows the last one, from the start of the span, repeatedly. Each thread has its own part of the
+    /// span, so that no two threads access the same offset at the same time.
     Sequential,
 }
 
@@ -23,7 +23,7 @@ pub enum Pattern {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Workload {
-    /// Pattern of positions.
+    /// Pattern of offsets.
     pub pattern: Pattern,
     /// The share of requests that are reads, 0 to 1.
     pub read_fraction: f64,
@@ -33,18 +33,18 @@ pub struct Workload {
     pub threads: u32,
     /// Requests that each thread keeps in flight (closed loop), or may at most have in flight (open loop).
     pub depth: u32,
-    /// Open loop: requests a second over all threads, at Poisson times. `None` is a closed loop.
+    /// Open loop: requests per second over all threads, at Poisson times. `None` for a closed loop.
     pub rate_per_s: Option<f64>,
-    /// Bytes of the target, from its start, that are used. `None` is all of it.
+    /// Bytes of the target, from its start, that are used; `None` for all of it.
     pub span: Option<Bytes>,
-    /// fdatasync after every this many writes of a thread; 0 never.
+    /// Number of writes of a thread after each of which fdatasync follows; 0 for never.
     pub sync_every: u32,
     /// True if each thread calls fdatasync when its last write has completed. The time of this call is not in the
     /// rate.
     pub sync_at_end: bool,
-    /// Longest time of a phase, even where its figures are not precise by then.
+    /// Maximum time of a phase, even if its figures are not precise by then.
     pub longest: Nanos,
-    /// Shortest time of a phase.
+    /// Minimum time of a phase.
     pub shortest: Nanos,
     /// The phase ends when the 95 % interval of its IOPS is within this share of the mean;
     /// 0 never ends it early.
@@ -78,7 +78,7 @@ impl Default for Workload {
     }
 }
 
-/// Share of requests that have one size.
+/// A size of requests, and its share.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SizeShare {
@@ -93,16 +93,16 @@ pub struct SizeShare {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum RandomDistribution {
-    /// Every block as likely as any other, each time.
+    /// Every block equally likely, each time.
     #[default]
     Uniform,
     /// Every block once, in random order, and then again in another order.
     Once,
-    /// Zipf's law with this exponent; which blocks are the frequent ones is drawn once.
+    /// Zipf's law with this exponent; the ranks of the blocks are drawn once.
     Zipf(f64),
-    /// A power law: this share of the blocks gets all but this share of the requests.
+    /// A power law with parameter h: a share h of the blocks gets a share 1 - h of the requests.
     Pareto(f64),
-    /// A normal distribution, to which an even deviation of this share of the blocks is added.
+    /// A normal distribution, with a uniform deviation of this share of the blocks added to each offset.
     Normal(f64),
 }
 
@@ -129,7 +129,7 @@ pub enum CallKind {
 pub enum Stride {
     /// Bytes that are added after each request; negative values go backwards.
     Add(i64),
-    /// Zone after zone, with an amount of data in each.
+    /// Zone after zone, with a fixed amount of data in each.
     Zones {
         /// Bytes that are transferred in a zone before the next one.
         size: Bytes,
@@ -140,30 +140,30 @@ pub enum Stride {
     },
 }
 
-/// Requests of a random phase whose places are not drawn, since they continue others.
+/// Requests of a random phase whose offsets are not drawn, since they continue others.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SequentialRuns {
-    /// Number of requests for each place that is drawn, at least 1.
+    /// Number of requests for each offset that is drawn, at least 1.
     pub every: u32,
-    /// True if the requests between two drawn places repeat the place of the last one of their kind; false if they
-    /// follow it.
+    /// True if the requests between two drawn offsets repeat the offset of the last request of their kind; false if
+    /// they follow it.
     pub repeats: bool,
-    /// Share of such reads whose place is drawn, 0 to 1; the others lie behind the last one.
+    /// Share of such reads whose offset is drawn, 0 to 1; the others follow the last one.
     pub reads: f64,
-    /// Share of such writes whose place is drawn, 0 to 1; the others lie behind the last one.
+    /// Share of such writes whose offset is drawn, 0 to 1; the others follow the last one.
     pub writes: f64,
 }
 
-/// Zones of random writes: each write is appended to the zone in which its place lies.
+/// Zones of random writes: each write is appended to the zone in which its offset lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WriteZones {
     /// Length of a zone.
     pub range: Bytes,
-    /// Bytes that are written in a zone before it is begun anew.
+    /// Bytes that are written in a zone before writing starts at its beginning again.
     pub size: Bytes,
-    /// The most zones that are partly written; `None` is no limit.
+    /// Maximum number of partly written zones; `None` for no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub open: Option<u32>,
 }
@@ -184,27 +184,27 @@ pub struct ZoneShare {
 pub struct ThinkTime {
     /// Length of the pause.
     pub time: Nanos,
-    /// Number of requests after which it is made, once none is in flight; 0 where only `io_time` counts.
+    /// Number of requests after which it is made, once none is in flight; 0 if only `io_time` counts.
     pub every: u32,
-    /// Time of I/O after which it is made, once none is in flight; 0 where only `every` counts.
+    /// Time of I/O after which it is made, once none is in flight; 0 if only `every` counts.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub io_time: Nanos,
-    /// True if requests count when they are issued, and not when they have completed.
+    /// True if requests are counted when they are issued, false if when they complete.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub counts_issued: bool,
-    /// True if it postpones what a rate has due, so that this is not made up for behind it.
+    /// True if requests that a rate makes due during the pause are postponed, not issued as a burst after it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stops_rate: bool,
 }
 
-/// Options of a job file beyond those of every workload. The default has none of them.
+/// Options of a job file beyond those of every workload. By default none is set.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct JobOptions {
-    /// Sizes of reads; empty where all have the workload's block.
+    /// Sizes of reads; empty if all have the workload's block size.
     pub read_sizes: Vec<SizeShare>,
-    /// Sizes of writes; empty where all have the workload's block.
+    /// Sizes of writes; empty if all have the workload's block size.
     pub write_sizes: Vec<SizeShare>,
     /// Start of the span in each file.
     pub offset: Bytes,
@@ -215,11 +215,11 @@ pub struct JobOptions {
     /// Zones of random offsets, in the order of the span; empty without zones.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub zones: Vec<ZoneShare>,
-    /// Gaps between sequential requests; `None` where each follows the last. Random requests lie in zones too, if
-    /// these are given.
+    /// Gaps between sequential requests; `None` if each follows the last. If zones are given, random requests lie in
+    /// zones too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stride: Option<Stride>,
-    /// Random requests that continue others; `None` where all places are drawn.
+    /// Random requests that continue others; `None` if all offsets are drawn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sequential_runs: Option<SequentialRuns>,
     /// Zones to which random writes are appended.
@@ -237,7 +237,7 @@ pub struct JobOptions {
     /// Closed loop: the rate of one direction.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub one_sided_rate: Option<OneSidedRate>,
-    /// Requests of a rate are due at equal gaps instead of Poisson times.
+    /// True if requests of a rate are due at equal intervals instead of Poisson times.
     pub even_rate: bool,
     /// True for fsync instead of fdatasync.
     pub full_sync: bool,
@@ -251,21 +251,20 @@ pub struct JobOptions {
     pub bytes: Option<Bytes>,
     /// Time before the first request that counts.
     pub ramp: Nanos,
-    /// True if the phase is the sum of jobs that differ: the workload has their means, and nothing else here is
-    /// set.
+    /// True if the phase is the sum of different jobs: the workload has their means, and no other option here is set.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub mixed: bool,
-    /// The job's options as its file gives them, by name and value; a switch without a value has
-    /// `1`. Empty where no file gave any.
+    /// The job's options as its file gives them, by name and value; an option without a value has `1`. Empty if there
+    /// is no file.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub options: Vec<(String, String)>,
-    /// Kind of calls, where the workload is a fixed amount of work by blocking calls.
+    /// Kind of calls, if the workload is a fixed amount of work by blocking calls.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub calls: Option<CallKind>,
-    /// Sizes of the files of metadata work; the largest size is the span.
+    /// Files of metadata work; the size of the largest is the span.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub small_files: Option<SmallFiles>,
-    /// Data of writes; `None` is random.
+    /// Data of writes; `None` for random data.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub contents: Option<Contents>,
     /// Verification of written data.
@@ -277,13 +276,13 @@ pub struct JobOptions {
     /// Requests with a priority of their own.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub priority_shares: Vec<PriorityShare>,
-    /// Time by which it begins later than other jobs.
+    /// Delay of its start relative to other jobs.
     #[serde(skip_serializing_if = "is_zero")]
     pub delay: Nanos,
-    /// Share of the requests of jobs that run at the same time.
+    /// Its share of the requests of concurrent jobs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flow: Option<FlowShare>,
-    /// A search for the highest depth that keeps a latency.
+    /// A search for the highest queue depth that keeps a latency.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub depth_search: Option<DepthSearch>,
     /// A steady state that ends it.
@@ -295,7 +294,7 @@ pub struct JobOptions {
     /// Errors that do not end it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub non_fatal: Option<NonFatal>,
-    /// Times that no request may exceed.
+    /// Maximum times of requests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_latency: Option<MaxLatency>,
 }
@@ -304,13 +303,13 @@ fn is_zero(time: &Nanos) -> bool {
     time.0 == 0
 }
 
-/// Many small files, beside their number and the size of the largest.
+/// Properties of small files other than their number and the size of the largest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SmallFiles {
     /// The size of the smallest. Sizes between it and the largest are equally frequent.
     pub smallest: Bytes,
-    /// Number of directories that they are spread over; 0 where all are in one.
+    /// Number of directories over which they are spread; 0 if all are in one.
     pub directories: u32,
 }
 
@@ -338,7 +337,7 @@ impl Workload {
         named.unwrap_or(self.block)
     }
 
-    /// Iterates over all sizes of requests besides the block.
+    /// Iterates over all sizes of requests other than the block size.
     fn all_sizes(&self) -> impl Iterator<Item = &SizeShare> {
         self.details
             .iter()
@@ -350,7 +349,7 @@ impl Workload {
         self.details.as_ref().is_some_and(|details| details.trims)
     }
 
-    /// True if it discards blocks, in place of writes or before them.
+    /// True if it discards blocks, instead of writes or before them.
     pub fn discards(&self) -> bool {
         self.trims() || self.trims_first()
     }
@@ -362,7 +361,7 @@ impl Workload {
             .is_some_and(|details| details.trims_first)
     }
 
-    /// Kind of calls, where the workload is a fixed amount of work by blocking calls.
+    /// Kind of calls, if the workload is a fixed amount of work by blocking calls.
     pub fn calls(&self) -> Option<CallKind> {
         self.details.as_ref()?.calls
     }
@@ -372,8 +371,8 @@ impl Workload {
         self.calls().is_some_and(|calls| calls != CallKind::Data)
     }
 
-    /// Activity that the figures of a direction count: metadata work is counted as reads where it
-    /// changes nothing, and else as writes.
+    /// Activity that the figures of a direction count. Metadata work is counted as reads if it changes nothing, and
+    /// else as writes.
     pub fn activity(&self, direction: Direction) -> Activity {
         match (self.calls(), direction) {
             (Some(CallKind::Create), Direction::Write) => Activity::Create,

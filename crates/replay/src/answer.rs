@@ -1,4 +1,4 @@
-//! Answer of a replay: figures derived from what was measured, for the table, the page and JSON.
+//! Answer of a replay: figures derived from the measurements, for the table, the page and JSON.
 
 use record::{Direction, Histogram, LoadSlice, OffsetMap, Pace, Replay, ReplayClass, ReplayCounts};
 use serde::Serialize;
@@ -7,7 +7,7 @@ use trace::Class;
 
 use crate::tally::LATE_NANOS;
 
-/// Result of a replay: what was replayed, and its figures beside the recorded ones.
+/// Result of a replay: the replayed I/O, and its figures compared with the recorded ones.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ReplayAnswer {
@@ -178,7 +178,7 @@ impl ReplayAnswer {
     }
 }
 
-/// Sums of classes: reads, writes, commits, where there are any.
+/// Sums over classes: reads, writes, and I/Os that commits wait for, if there are any.
 fn totals(classes: &[ReplayClass]) -> Vec<ClassAnswer> {
     type Belongs = fn(&ReplayClass) -> bool;
     let sums: [(&str, Belongs); 3] = [
@@ -215,7 +215,7 @@ impl ClassAnswer {
 }
 
 impl Latencies {
-    /// Percentiles of the parts of a replay.
+    /// Percentiles of a latency, whose intervals are computed from the parts of a replay.
     fn of(parts: &[Histogram]) -> Latencies {
         let figure = |quantile| {
             let found = percentile::percentile(parts, quantile);
@@ -243,7 +243,7 @@ impl Counts {
     }
 }
 
-/// I/Os that were issued more than [`LATE_NANOS`] after they were due.
+/// Number of I/Os that were issued more than [`LATE_NANOS`] after they were due.
 pub(crate) fn late(replay: &Replay) -> u64 {
     replay.lateness.count() - replay.lateness.count_at_most(LATE_NANOS)
 }

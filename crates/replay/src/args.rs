@@ -1,11 +1,11 @@
-//! Options of a replay as arguments of a command.
+//! Options of a replay as command-line arguments.
 
 use clap::{ArgMatches, Args, Command, FromArgMatches, ValueEnum};
 use record::{OffsetMap, Pace};
 
 use crate::options::ReplayOptions;
 
-/// The arguments that make [`ReplayOptions`].
+/// The arguments for [`ReplayOptions`].
 #[derive(Args)]
 struct ReplayOptionArgs {
     /// When each I/O is issued [default: recorded]

@@ -1,8 +1,8 @@
-//! Writes of a database's log among the classes of I/Os.
+//! Assigns classes to I/Os, and recognizes the writes of a database's log.
 //!
-//! A log write is recognized by what a log does: it continues where an earlier write ended, or rewrites the block in
-//! which that ended, and a flush or an own FUA makes it durable. Where the trace names files, the names of the logs of
-//! MySQL, MariaDB and PostgreSQL tell it. A sequential write that no flush follows, as of a load, is none.
+//! A log write continues where an earlier write ended, or rewrites the block in which that ended, and a flush or its
+//! own FUA makes it durable. If the trace names files, log writes are recognized by the names of the logs of MySQL,
+//! MariaDB and PostgreSQL instead. A sequential write that no flush follows, as in a bulk load, is not a log write.
 //!
 //! To a device without a volatile write cache the block layer sends neither flushes nor FUA (`submit_bio_noacct`), and
 //! a commit waits for the write itself. There a write of a log file is a [`Class::DurableWrite`].
@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use record::Direction;
 use trace::{Class, DeviceIndex, Io, Op, WriteCache};
 
-/// Direction under which I/Os of a class are counted; a discard counts as a write.
+/// Direction as which I/Os of a class are counted; a discard counts as a write.
 pub(crate) fn direction(class: Class) -> Direction {
     match class {
         Class::Read(_) => Direction::Read,
@@ -23,29 +23,29 @@ pub(crate) fn direction(class: Class) -> Direction {
     }
 }
 
-/// True if its I/Os are reads whose latency hardly depends on their size.
+/// True if I/Os of the class are reads whose latency hardly depends on their size.
 pub(crate) fn is_small_read(class: Class) -> bool {
     matches!(class, Class::Read(size) if size.is_small())
 }
 
-/// Append streams that are followed on a device.
+/// Maximum number of append streams tracked on a device.
 const MAX_STREAMS: usize = 8;
-/// The most by which a write may begin before the end of the one that it goes on from: a log's block.
+/// Maximum number of bytes that a write may rewrite at the end of the stream that it continues: a log's block.
 const MAX_REWRITTEN_BYTES: u64 = 16 << 10;
-/// The largest write of a log: its buffer is flushed in pieces.
+/// Maximum bytes of a log write: a log's buffer is flushed in pieces.
 const MAX_LOG_WRITE_BYTES: u64 = 1 << 20;
 
-/// Place at which writes of a device go on.
+/// An append stream of a device: a sequence of writes, each of which continues the one before.
 #[derive(Clone, Copy, Debug, Default)]
 struct Stream {
     end: u64,
-    /// True if a write of it was not followed by a flush yet.
+    /// True if its last write was not followed by a flush yet.
     is_open: bool,
-    /// True if a flush has followed a write of it.
+    /// True if a flush has followed one of its writes.
     is_log: bool,
 }
 
-/// Tells the class of I/Os in the order of the trace.
+/// Assigns classes to I/Os, which must be in the order of the trace.
 #[derive(Debug, Default)]
 pub(crate) struct Classifier {
     /// Streams of each device, the one used last first.
@@ -53,7 +53,7 @@ pub(crate) struct Classifier {
 }
 
 impl Classifier {
-    /// Class of the next I/O, of a file of this name, on a device with this write cache.
+    /// Class of the next I/O, in a file with this name, on a device with this write cache.
     pub(crate) fn class(
         &mut self,
         io: &Io,
@@ -67,12 +67,12 @@ impl Classifier {
                 Class::Flush
             }
             Op::Write => {
-                let goes_on = self.goes_on(io);
+                let continues = self.continues_log(io);
                 if io.fua {
                     self.flushed(io.device);
                     return Class::DurableWrite;
                 }
-                let is_log = file.map_or(goes_on, is_log_file);
+                let is_log = file.map_or(continues, is_log_file);
                 match is_log && io.length.0 <= MAX_LOG_WRITE_BYTES {
                     true if cache == Some(WriteCache::Through) => Class::DurableWrite,
                     true => Class::LogWrite,
@@ -82,8 +82,8 @@ impl Classifier {
         }
     }
 
-    /// Notes a write. True if it goes on a log.
-    fn goes_on(&mut self, io: &Io) -> bool {
+    /// Records a write; true if it continues a log.
+    fn continues_log(&mut self, io: &Io) -> bool {
         let streams = self.streams.entry(io.device).or_default();
         let (start, end) = (io.offset.0, io.offset.0.saturating_add(io.length.0));
         let found = streams.iter().position(|stream| {
@@ -102,8 +102,8 @@ impl Classifier {
         stream.is_log
     }
 
-    /// Notes a flush: streams written before it are made durable by it. Only the one written last is taken for what
-    /// asked for it.
+    /// Records a flush, which makes all streams durable that were written before it. Only the stream written last is
+    /// assumed to have requested it, and so to be a log.
     fn flushed(&mut self, device: DeviceIndex) {
         let streams = self.streams.entry(device).or_default();
         if let Some(last) = streams.first_mut().filter(|last| last.is_open) {
@@ -113,7 +113,7 @@ impl Classifier {
     }
 }
 
-/// True of a redo log, a binary log or a write-ahead log.
+/// True for a redo log, a binary log or a write-ahead log.
 fn is_log_file(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     name.starts_with("ib_logfile")
@@ -130,13 +130,13 @@ mod tests {
     use crate::testing::{flush, read, write};
 
     #[test]
-    fn a_log_is_what_goes_on_and_is_flushed() {
+    fn a_log_is_continued_and_flushed() {
         let mut classes = Classifier::default();
         let mut of = |io: Io| classes.class(&io, None, None).name();
         assert_eq!(of(read(0, 0, 4096)), "read-4k");
         assert_eq!(of(read(0, 0, 16384)), "read-16k");
         assert_eq!(of(read(0, 0, 1 << 20)), "read-large");
-        // A log whose last block is written again, with pages between.
+        // A log whose last block is rewritten, with page writes in between.
         assert_eq!(of(write(0, 1 << 20, 512)), "write-4k");
         assert_eq!(of(flush(0)), "flush");
         assert_eq!(of(write(0, 9 << 20, 16384)), "write-16k");

@@ -1,4 +1,4 @@
-//! Worth of a replay's figures: derived from what was measured, and again from an old run by a better rule.
+//! Findings about a replay, derived from its measurements alone, so that an old run can be judged by new rules.
 
 use record::{Direction, Finding, FindingCode, Histogram, OffsetMap, Pace, Replay, Severity};
 use study::replay::cap::{self, Load};
@@ -8,13 +8,13 @@ use ui::format::{latency, number, percent};
 
 use crate::answer::late;
 
-/// Name of the phase that a replay is.
+/// Name of a replay's phase.
 const PHASE: &str = "replay";
-/// Share of I/Os issued late from which figures may mislead.
+/// Share of late I/Os from which figures may mislead.
 const WARN_LATE_SHARE: f64 = 0.01;
-/// Share from which the schedule was not kept.
+/// Share of late I/Os from which the schedule was not kept.
 const INVALID_LATE_SHARE: f64 = 0.25;
-/// Share of I/Os beyond the target's end from which a replay is doubtful, and invalid.
+/// Shares of I/Os beyond the target's end from which a replay is doubtful, and invalid.
 const CLIPPED_SHARES: (f64, f64) = (0.001, 0.1);
 
 /// Reasons to doubt a replay.
@@ -42,7 +42,7 @@ fn finding(code: FindingCode, severity: Severity, text: String) -> Finding {
     }
 }
 
-/// Severity by a share; `None` below both bounds is a note.
+/// Severity by a share; a note below both bounds.
 fn by_share(share: f64, (warn, invalid): (f64, f64)) -> Severity {
     match share {
         share if share >= invalid => Severity::Invalid,
@@ -227,7 +227,7 @@ fn behind_a_cap(replay: &Replay) -> Option<Finding> {
         .iter()
         .filter(|class| class.direction != Direction::Sync);
     moving.for_each(|class| all.merge(&class.recorded));
-    // A tenth of the requests waits for nothing, or all of them do.
+    // At least a tenth of the requests does not queue, unless all of them do.
     let base_s = all.quantile(0.1) as f64 / 1e9 / replay.settings.speed;
     let held = cap::held(&load, replay.slice_seconds, base_s)?;
     let scale = replay.settings.speed;

@@ -1,13 +1,13 @@
-//! Load over time, in slices that grow with it.
+//! Load over time, in slices that become wider as the replay becomes longer.
 
 use record::LoadSlice;
 
-/// Most slices; when there are more, pairs are joined.
+/// Maximum number of slices; beyond it, adjacent pairs are joined.
 const MAX_SLICES: usize = 1024;
-/// Width of a slice at first, in nanoseconds.
+/// Initial width of a slice, in nanoseconds.
 const FIRST_SLICE_NANOS: u64 = 20_000_000;
 
-/// Sums of a slice; what is in flight is in nanoseconds of I/Os.
+/// Sums of a slice; I/Os in flight are summed as nanoseconds in flight.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sums {
     pub due: u64,
@@ -60,7 +60,7 @@ impl Curve {
     pub(crate) fn span(&mut self, from: u64, to: u64, add: impl Fn(&mut Sums, u64)) {
         let mut from = from;
         while from < to {
-            // From here on the slices are wide enough for all of the span.
+            // Widens the slices until they cover the whole span.
             self.at(to - 1);
             let end = (from / self.width + 1) * self.width;
             let part = end.min(to) - from;

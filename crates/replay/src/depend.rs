@@ -1,24 +1,24 @@
-//! Inference of what an I/O waited for, from times and threads, after the rules of hfplayer (Haghdoost, He, Fredin and
+//! Infers the I/Os that an I/O waited for, from times and threads, by the rules of hfplayer (Haghdoost, He, Fredin and
 //! Du, "On the Accuracy and Scalability of Intensive I/O Workload Replay", FAST 2017).
 //!
 //! An I/O may have been issued because others of its thread had completed: all those that completed at least
-//! [`MIN_CAUSAL_NANOS`] before it came. These are the first so many of the thread in the order of completion, so that
-//! they need no list for each I/O: one that comes later waits for the same ones, and for those that completed since.
-//! Where a commit of another thread (a flush, or a write with FUA) completed after all of these, it waits for that too,
-//! since a database makes the commits of many threads durable by one flush. One that came long after the last
-//! completion was started by a clock; it comes as long after that completion again, since a load that a slower disk has
-//! put back has put back its clock as well.
+//! [`MIN_CAUSAL_NANOS`] before its arrival. These are a prefix of the thread's I/Os in the order of completion, so that
+//! no list is needed for each I/O: a later I/O waits for the same ones, and for those that completed since. If a commit
+//! of another thread (a flush, or a write with FUA) completed after all of these, the I/O waits for it too, since a
+//! database makes the commits of many threads durable by one flush. An I/O that arrived long after the last completion
+//! was started by a timer; it is issued at the same distance from that completion, since a slower disk that delays the
+//! load delays its timers as well.
 //!
-//! In a trace without threads all I/Os are of one.
+//! In a trace without threads, all I/Os count as those of one thread.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// An I/O that comes sooner after a completion was not caused by it: a process needs longer to be woken and to ask.
+/// Minimum time from a completion to an I/O that it caused: a process needs this time to wake up and issue an I/O.
 pub(crate) const MIN_CAUSAL_NANOS: u64 = 2_000;
-/// Threads that are kept apart. Others share, and then wait for each other.
+/// Maximum number of threads that are distinguished. Further ones share a number, and then wait for each other.
 pub(crate) const MAX_THREADS: usize = 256;
-/// A completion that so many I/Os came after is forgotten.
+/// Number of later I/Os after which a completion is forgotten.
 pub(crate) const MAX_LATER_IOS: u64 = 1 << 15;
 
 /// I/Os that an I/O waited for.
@@ -26,16 +26,16 @@ pub(crate) const MAX_LATER_IOS: u64 = 1 << 15;
 pub(crate) struct IoDependencies {
     /// Number of the I/O's thread, below [`MAX_THREADS`].
     pub(crate) thread: usize,
-    /// Numbers of the I/Os of its thread that had completed before it came, less those of the thread's I/Os before it,
-    /// in the order of completion.
+    /// Numbers of the I/Os of its thread that had completed before its arrival, without those that earlier I/Os of the
+    /// thread already list, in the order of completion.
     pub(crate) completed: Vec<u64>,
-    /// Number of another thread's I/O that completed after these.
+    /// Number of another thread's I/O that completed after all of these, if it waited for one.
     pub(crate) other: Option<u64>,
-    /// Time from the last completion until it came; `None` where nothing had completed.
+    /// Time in nanoseconds from the last completion to its arrival; `None` if nothing had completed.
     pub(crate) think: Option<u64>,
 }
 
-/// An arrival, in nanoseconds.
+/// Arrival of an I/O; times are in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrival {
     /// Number of the I/O.
@@ -43,18 +43,18 @@ pub(crate) struct Arrival {
     pub(crate) at: u64,
     pub(crate) completed: Option<u64>,
     pub(crate) thread: Option<u32>,
-    /// True of a flush, and of a write with FUA.
+    /// True for a flush, and for a write with FUA.
     pub(crate) is_commit: bool,
 }
 
 impl Arrival {
-    /// True if the completion of I/O `number` is not forgotten yet.
+    /// True unless the completion of I/O `number` is forgotten.
     fn is_soon_after(&self, number: u64) -> bool {
         self.number - number < MAX_LATER_IOS
     }
 }
 
-/// Completion of an I/O: its time, number and thread, and whether it is a commit.
+/// Completion of an I/O: its time, number and thread, and true for a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Completion {
     at: u64,
@@ -71,13 +71,13 @@ struct Thread {
     last: Option<Completion>,
 }
 
-/// Sees I/Os in the order of their arrival. It keeps those in flight.
+/// Infers dependencies from I/Os in the order of their arrival. It holds those in flight.
 #[derive(Debug)]
 pub(crate) struct Inference {
     in_flight: BinaryHeap<Reverse<Completion>>,
     threads: Vec<Thread>,
     last_commit: Option<Completion>,
-    /// The last completion of any.
+    /// The last completion of any thread.
     last: Option<Completion>,
 }
 
@@ -102,7 +102,7 @@ impl Inference {
             |done: Option<Completion>| done.filter(|done| arrival.is_soon_after(done.number));
         let last = match recent(thread.last) {
             Some(own) => recent(self.last_commit).max(Some(own)),
-            // A thread that begins, or begins again, was woken by another.
+            // A thread without earlier completions was woken by another thread.
             None => recent(self.last),
         };
         let mut completed = std::mem::take(&mut thread.since);
@@ -126,7 +126,7 @@ impl Inference {
         waits
     }
 
-    /// Takes note of what completed in time for an arrival.
+    /// Records the I/Os that completed early enough before an arrival.
     fn pass(&mut self, arrival: Arrival) {
         while let Some(Reverse(done)) = self.in_flight.peek().copied()
             && done.at.saturating_add(MIN_CAUSAL_NANOS) <= arrival.at
@@ -197,7 +197,7 @@ mod tests {
             (8, vec![1], None)
         );
         of(3, 8, 120, 400, true);
-        // Thread 9 begins after the last completion of another; 7 goes on when the flush of 8 is done.
+        // Thread 9 begins after the last completion of another thread; 7 continues when the flush of 8 has completed.
         let first = of(4, 9, 130, 140, false);
         assert_eq!((first.completed, first.other), (vec![], Some(2)));
         assert_eq!(first.think, Some(30 * US));
@@ -269,7 +269,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against the definition: all that completed in time.
+        /// Compared with the definition: all I/Os that completed early enough.
         #[test]
         fn each_waits_for_all_that_completed_in_time(
             gaps in prop::collection::vec((0_u64..50, 1_u64..200), 1..80),

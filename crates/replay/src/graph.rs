@@ -6,12 +6,12 @@ use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 use crate::depend::{MAX_LATER_IOS, MAX_THREADS};
 use crate::second_pass::Item;
 
-/// I/Os that are examined ahead of the oldest that is not complete.
+/// Maximum number of I/Os in the window, which begins with the oldest incomplete one.
 const MAX_LOOKAHEAD: usize = 8192;
-/// Completions whose times are remembered until they are waited for.
+/// Number of completion times that are remembered.
 const MAX_COMPLETIONS: usize = 1 << 16;
 
-// An I/O of the window waits for no other whose time a later one has taken the place of.
+// No I/O of the window waits for a completion whose time was overwritten.
 const _: () = assert!(MAX_LATER_IOS as usize + MAX_LOOKAHEAD <= MAX_COMPLETIONS);
 
 /// State of an I/O in the window.
@@ -24,7 +24,7 @@ enum State {
     Complete,
 }
 
-/// An I/O that waits for the first `after` completions of its thread's recorded order, and for another's.
+/// An I/O that waits for the first `after` completions in its thread's recorded order, and for another thread's I/O.
 #[derive(Debug)]
 struct WaitingIo {
     number: u64,
@@ -36,13 +36,13 @@ struct WaitingIo {
 /// I/Os of a thread.
 #[derive(Debug, Default)]
 struct Thread {
-    /// I/Os that wait, which become due in this order.
+    /// Waiting I/Os, in the order in which they become due.
     waiting: VecDeque<WaitingIo>,
-    /// Numbers in the recorded order of completion, from the first that is not complete.
+    /// Numbers in the recorded order of completion, from the first incomplete one.
     order: VecDeque<u64>,
-    /// Completions of the recorded order before these.
+    /// Number of completions in the recorded order before these.
     passed: u64,
-    /// The last of these.
+    /// Time of the last of those completions.
     last: u64,
 }
 
@@ -50,11 +50,11 @@ struct Thread {
 #[derive(Debug)]
 pub(crate) struct Graph {
     states: VecDeque<State>,
-    /// Number of the first of them.
+    /// Number of the first I/O in `states`.
     first: u64,
     due: BinaryHeap<Reverse<(u64, u64)>>,
     threads: Vec<Thread>,
-    /// Threads whose next I/O waits for another's: the number of that, and the thread.
+    /// Threads whose next I/O waits for another thread's I/O: number of that I/O, and the thread.
     held: BTreeSet<(u64, usize)>,
     completed: Vec<u64>,
     speed: f64,
@@ -73,7 +73,7 @@ impl Graph {
         }
     }
 
-    /// True if there is room for one more.
+    /// True if another I/O fits the window.
     pub(crate) fn has_room(&self) -> bool {
         self.states.len() < MAX_LOOKAHEAD
     }
@@ -83,7 +83,7 @@ impl Graph {
         self.states.is_empty()
     }
 
-    /// Adds the next I/O of the trace, where the replay began at `start`.
+    /// Adds the next I/O of the trace; `start` is the start of the replay.
     pub(crate) fn add(&mut self, item: Item, start: u64) {
         let scaled = |time: u64| (time as f64 / self.speed) as u64;
         let number = item.number;
@@ -106,12 +106,12 @@ impl Graph {
         self.pass(thread);
     }
 
-    /// Time at which the next is due, if one is.
+    /// Time at which the next I/O is due; `None` if no I/O is due.
     pub(crate) fn next_due(&self) -> Option<u64> {
         self.due.peek().map(|Reverse((due, _))| *due)
     }
 
-    /// Takes the one that is due first.
+    /// Removes the I/O that is due first, with its due time.
     pub(crate) fn take(&mut self) -> Option<(u64, Item)> {
         let Reverse((due, number)) = self.due.pop()?;
         let state = self.states.get_mut((number - self.first) as usize)?;
@@ -125,7 +125,7 @@ impl Graph {
         }
     }
 
-    /// Notes that I/O `number` completed then.
+    /// Records that I/O `number` completed at `at`.
     pub(crate) fn complete(&mut self, number: u64, at: u64) {
         self.completed[number as usize % MAX_COMPLETIONS] = at;
         let state = self.states.get_mut((number - self.first) as usize);
@@ -159,7 +159,7 @@ impl Graph {
         self.completed[number as usize % MAX_COMPLETIONS]
     }
 
-    /// Passes what is complete of a thread's recorded order, and makes due what waited for it.
+    /// Advances a thread's recorded order past completed I/Os, and makes I/Os due that waited for them.
     fn pass(&mut self, number: usize) {
         let mut thread = std::mem::take(&mut self.threads[number]);
         'passing: loop {
@@ -206,14 +206,15 @@ mod tests {
     const US: u64 = 1000;
     const START: u64 = 5000 * US;
 
-    /// An I/O of a trace, and how long it takes in the replay.
+    /// An I/O of a trace, and its latency in the replay.
     #[derive(Clone, Copy, Debug)]
     struct Recorded {
         arrival: Arrival,
         takes: u64,
     }
 
-    /// Times are in microseconds. Of the threads two share a place, and no thread is the first.
+    /// Any trace; times are in microseconds. Two of the threads share a number, and I/Os without a thread have number
+    /// 0.
     fn any_trace() -> impl Strategy<Value = Vec<Recorded>> {
         let thread =
             prop::sample::select(vec![None, Some(1), Some(2), Some(2 + MAX_THREADS as u32)]);

@@ -1,10 +1,10 @@
-//! Replay of a trace's I/O on another disk: at the recorded times, by its dependencies, or as fast as it goes.
+//! Replays a trace's I/O on another disk: at the recorded times, by its dependencies, or as fast as possible.
 //!
-//! A trace is read twice. [`survey`] reads it once to know its devices, its length and the parts of the disks that it
-//! touches; [`play`] reads it again on a thread of its own (`second_pass`), which puts I/Os into the order of their
-//! arrival, sorts them into classes (`class`), maps their offsets (`map`) and infers what each waited for (`depend`).
-//! The engine's list asks `schedule` for the next I/O; `tally` counts what came back. Of a trace of any length only a
-//! bounded number of I/Os is in memory. Its result is a [`record::Replay`], which [`conclude`] judges.
+//! A trace is read twice. [`survey`] reads it to find its devices, its length and the parts of the disks that it
+//! accesses; [`play`] reads it again on a thread of its own (`second_pass`), which sorts I/Os by arrival, assigns
+//! classes (`class`), maps offsets (`map`) and infers dependencies (`depend`). The engine asks `schedule` for the next
+//! I/O; `tally` counts completions. Only a bounded number of I/Os is in memory, however long the trace is. The result
+//! is a [`record::Replay`], from which [`conclude`] derives findings.
 
 mod answer;
 mod args;

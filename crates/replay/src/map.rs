@@ -1,15 +1,15 @@
-//! Offsets of a trace on a target.
+//! Maps offsets of a trace to offsets on a target.
 
 use record::{OffsetMap, ReplayCounts};
 
-/// Unit of the map of touched parts, as a power of two, while the device is small.
+/// Initial unit of the map of accessed parts, as a power of two.
 const MIN_UNIT_BITS: u32 = 16;
-/// Most bits of the map of a device: 16 MiB of memory.
+/// Maximum number of bits in the map of a device: 16 MiB of memory.
 const MAX_MAP_BITS: u64 = 1 << 27;
-/// Sizes are rounded to this before offsets wrap, so that pages keep their alignment.
+/// Unit to which the target's size is rounded before offsets wrap, so that pages keep their alignment.
 const WRAP_UNIT: u64 = 1 << 20;
 
-/// The parts of a device that a trace touches, in units that grow with the device.
+/// The parts of a device that a trace accesses, as a bit map whose unit grows with the device.
 #[derive(Clone, Debug)]
 pub(crate) struct TouchedUnits {
     shift: u32,
@@ -26,7 +26,7 @@ impl Default for TouchedUnits {
 }
 
 impl TouchedUnits {
-    /// Adds the bytes from `start` to `end`, of which there is at least one.
+    /// Adds the bytes from `start` to `end`, at least one.
     pub(crate) fn add(&mut self, start: u64, end: u64) {
         while (end - 1) >> self.shift >= MAX_MAP_BITS {
             self.coarsen();
@@ -55,7 +55,7 @@ impl TouchedUnits {
         self.words = self.words.chunks(2).map(pair).collect();
     }
 
-    /// Bytes that the touched units take side by side.
+    /// Total bytes of the accessed units.
     pub(crate) fn footprint(&self) -> u64 {
         let units: u64 = self
             .words
@@ -65,8 +65,8 @@ impl TouchedUnits {
         units << self.shift
     }
 
-    /// The map that puts them side by side in their order: what was a run stays one, and each unit keeps its
-    /// place of its own, so that what is used again is used again after as many others.
+    /// The map that places the accessed units next to each other, in order: sequential runs stay sequential, and each
+    /// unit keeps an offset of its own, so that reuse of data stays the same.
     pub(crate) fn compact(&self) -> Compact {
         let mut sum = 0;
         let before = |word: &u64| {
@@ -84,19 +84,19 @@ impl TouchedUnits {
     }
 }
 
-/// Places of touched units, side by side.
+/// Map of offsets that places the accessed units next to each other.
 #[derive(Clone, Debug)]
 pub(crate) struct Compact {
     shift: u32,
     words: Vec<u64>,
-    /// Touched units before each word.
+    /// Number of accessed units before each word of the bit map.
     before: Vec<u64>,
-    /// Bytes of all touched units.
+    /// Total bytes of all accessed units.
     end: u64,
 }
 
 impl Compact {
-    /// Touched bytes before an offset: the offset of what is touched there.
+    /// Offset in the compact map: the number of accessed bytes before an offset.
     fn offset(&self, offset: u64) -> u64 {
         let unit = offset >> self.shift;
         let (word, bit) = ((unit / 64) as usize, unit % 64);
@@ -112,13 +112,13 @@ impl Compact {
     }
 }
 
-/// Places I/Os of one device on its target.
+/// Maps I/Os of one device to its target.
 #[derive(Clone, Debug)]
 pub(crate) struct Placer {
     /// Size of the target, a multiple of the alignment.
     size: u64,
     alignment: u64,
-    /// The longest read or write.
+    /// Maximum bytes of a read or a write.
     longest: u64,
     rule: Rule,
 }
@@ -151,7 +151,8 @@ impl Placer {
         }
     }
 
-    /// Offset and length on the target; `None` where the I/O lies beyond its end. `counts` counts what differs.
+    /// Offset and length on the target; `None` if the I/O lies beyond its end. Changes to the I/O are counted in
+    /// `counts`.
     pub(crate) fn place(
         &self,
         offset: u64,
@@ -161,14 +162,14 @@ impl Placer {
         self.place_within(self.longest, offset, length, counts)
     }
 
-    /// The same of a discard, which needs no memory for data and may be as long as a request can be.
+    /// As `place`, for a discard, which needs no buffer and may have the maximum length of a request.
     pub(crate) fn place_discard(
         &self,
         offset: u64,
         length: u64,
         counts: &mut ReplayCounts,
     ) -> Option<(u64, u32)> {
-        // Whole blocks of the target only: what lies beside the range keeps its data.
+        // Only whole blocks of the target, so that data next to the range is kept.
         let end = offset.saturating_add(length);
         let end = end - end % self.alignment;
         let start = offset.checked_next_multiple_of(self.alignment);
@@ -202,7 +203,7 @@ impl Placer {
             Rule::Exact => (start, wide),
             Rule::Wrap => (self.wrapped(start, wide), wide),
             Rule::Compact(compact) => {
-                // Of a discard, parts that are neither read nor written have no place.
+                // Parts of a discard that are neither read nor written are not in the compact map.
                 let place = compact.offset(start);
                 (place, compact.offset(start + wide) - place)
             }
@@ -319,7 +320,7 @@ mod tests {
     }
 
     proptest! {
-        /// Wherever I/Os lie: none leaves the target, none is longer than recorded, runs and reuse are kept.
+        /// For I/Os at any offsets: none exceeds the target, none is longer than recorded, runs and reuse are kept.
         #[test]
         fn places_lie_on_the_target(
             ios in prop::collection::vec((0_u64..1 << 36, 1_u64..2 << 20), 1..60),

@@ -3,7 +3,7 @@
 use record::{OffsetMap, Pace};
 use serde::{Deserialize, Serialize};
 
-/// Options of a replay. `None` is the default of an option.
+/// Options of a replay. `None` selects the default of an option.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ReplayOptions {
     /// Rule by which I/Os are timed; `Recorded` by default.

@@ -1,4 +1,4 @@
-//! A replay from its start to its end.
+//! Runs a replay.
 
 use std::fs::File;
 use std::panic::resume_unwind;
@@ -21,14 +21,14 @@ use crate::source::Opener;
 use crate::survey::Survey;
 use crate::tally::Tally;
 
-/// The longest read or write that is made; a longer one is cut.
+/// Maximum bytes of a read or a write; a longer one is shortened.
 const MAX_IO_BYTES: u64 = 16 << 20;
-/// Shortest width of a window.
+/// Minimum width of a window, in nanoseconds.
 const WINDOW: u64 = 1_000_000_000;
-/// Windows of a replay that takes as long as its trace.
+/// Number of windows in a replay that takes as long as its trace.
 const WINDOWS: f64 = 600.0;
 
-/// Disk that a device of the trace is replayed on.
+/// Disk on which a device of the trace is replayed.
 #[derive(Clone, Copy, Debug)]
 pub struct Disk<'a> {
     /// The open target, with O_DIRECT.
@@ -44,21 +44,21 @@ pub struct Disk<'a> {
 /// Result of a replay.
 #[derive(Debug)]
 pub struct Played {
-    /// The I/O, as of any phase of a run.
+    /// The replay as a phase of a run.
     pub phase: Phase,
-    /// Record of the replay beside the phase.
+    /// Measurements of the replay that a phase does not have.
     pub replay: Replay,
     /// Error that ended the second reading of the trace.
     pub failed: Option<ReadError>,
 }
 
-/// Reason for which a trace is not replayed.
+/// Reason why a trace is not replayed.
 #[derive(Debug, thiserror::Error)]
 pub enum PlayError {
     /// The trace cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// The I/O cannot be made.
+    /// The I/O cannot be issued.
     #[error(transparent)]
     Engine(#[from] EngineError),
 }
@@ -128,7 +128,7 @@ pub fn play(
             .map_err(EngineError::Setup)?;
         let end = lister.run(&list, &mut schedule);
         over.store(true, Relaxed);
-        // The receiver goes with it, so that the thread does not wait for room.
+        // This drops the receiver, so that the reading thread does not wait for space.
         let counted = schedule.end();
         let fed = feeder.join().unwrap_or_else(|panic| resume_unwind(panic));
         Ok::<_, EngineError>((end.map(|end| (end, counted)), fed))
@@ -162,7 +162,7 @@ pub fn play(
     })
 }
 
-/// The I/O as a phase.
+/// The replay as a phase.
 fn phase(
     end: ListSummary,
     survey: &Survey,
@@ -194,7 +194,7 @@ fn phase(
     }
 }
 
-/// Settings by which the reading thread sorts the I/Os.
+/// Settings of the reading thread.
 fn sorting(
     survey: &Survey,
     disks: &[Disk<'_>],
@@ -239,7 +239,7 @@ fn devices(survey: &Survey, disks: &[Disk<'_>]) -> Vec<ReplayedDevice> {
         .collect()
 }
 
-/// The trace as a workload: what it is on the mean.
+/// The trace as a workload, in mean values.
 fn workload(survey: &Survey, settings: ReplaySettings, tally: &Tally<'_>) -> Workload {
     let ops = |direction| tally.total(direction).map_or(0, |flow| flow.ops);
     let (reads, writes) = (ops(Direction::Read), ops(Direction::Write));

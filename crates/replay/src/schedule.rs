@@ -1,4 +1,4 @@
-//! Order and times in which I/Os are issued: the source of the engine's list.
+//! Order and times in which I/Os are issued: the source of the engine's requests.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::time::Duration;
@@ -11,11 +11,11 @@ use crate::second_pass::Item;
 use crate::stall::Stalls;
 use crate::tally::{Delay, LATE_NANOS, Tally};
 
-/// Time between the start and the first I/O, in which the queue fills.
+/// Time in nanoseconds from the start to the first I/O, in which the queue fills.
 const LEAD_NANOS: u64 = 2_000_000;
-/// Pause after which the queue is examined again, where the trace is not read fast enough.
+/// Pause in nanoseconds before the queue is examined again, if the trace is not read fast enough.
 const STARVED_PAUSE_NANOS: u64 = 50_000;
-/// Interval at which an interrupt is polled, while the first batch is waited for.
+/// Interval at which an interrupt is polled during the wait for the first batch.
 const START_POLL: Duration = Duration::from_millis(10);
 
 /// The queue that the reading thread fills.
@@ -35,7 +35,7 @@ enum Head {
 }
 
 impl Queue {
-    /// Waits for the first batch, before the replay begins, for a moment. True if that was now.
+    /// Before the replay begins, waits briefly for the first batch; true if it had to wait.
     fn waits_for_first(&mut self) -> bool {
         if self.has_begun {
             return false;
@@ -73,7 +73,7 @@ struct IoInFlight {
     is_alone: bool,
 }
 
-/// A replay under way.
+/// A running replay.
 pub(crate) struct Schedule<'a> {
     queue: Queue,
     rule: Rule,
@@ -83,9 +83,9 @@ pub(crate) struct Schedule<'a> {
     start: Option<u64>,
     flights: Vec<Option<IoInFlight>>,
     free: Vec<usize>,
-    /// Cause of delays since nothing was due.
+    /// Cause of delays since the last time that no I/O was due.
     delay: Option<Delay>,
-    /// Time at which the next I/O was to be requested.
+    /// Time at which the engine was to ask for the next I/O.
     expected: u64,
     stalls: Stalls,
     tally: Tally<'a>,
@@ -129,7 +129,7 @@ impl<'a> Schedule<'a> {
         }
     }
 
-    /// The counts, and how often the queue was empty.
+    /// The counts, and the number of times that the queue was empty.
     pub(crate) fn end(self) -> (Tally<'a>, u64) {
         (self.tally, self.queue.starved)
     }
@@ -138,7 +138,7 @@ impl<'a> Schedule<'a> {
         self.flights.len() - self.free.len()
     }
 
-    /// Next step by the recorded times, or by none.
+    /// Next step in the recorded order, at the recorded times or as fast as possible.
     fn next_in_order(&mut self, now: u64, start: u64) -> Next {
         let is_timed = matches!(self.rule, Rule::Recorded);
         match self.queue.head() {
@@ -159,7 +159,7 @@ impl<'a> Schedule<'a> {
         }
     }
 
-    /// Next step by what each I/O waits for.
+    /// Next step by dependencies.
     fn next_of_graph(&mut self, now: u64, start: u64) -> Next {
         let Rule::Dependencies(graph) = &mut self.rule else {
             return Next::End;
@@ -183,7 +183,7 @@ impl<'a> Schedule<'a> {
                 Some((due, item)) => self.issue(item, due, now),
                 None => Next::Wait(Nanos(now)),
             },
-            // What was not read yet may be due earlier.
+            // An I/O that was not read yet may be due earlier.
             due if starved => {
                 self.queue.starved += 1;
                 Next::Wait(Nanos(
@@ -192,7 +192,7 @@ impl<'a> Schedule<'a> {
             }
             Some(due) => Next::Wait(Nanos(due)),
             None if graph.is_empty() && self.queue.is_over => Next::End,
-            // All that is known waits for what is in flight.
+            // All I/Os of the window wait for those in flight.
             None => Next::Wait(Nanos(now + 10_000_000)),
         }
     }
@@ -244,7 +244,7 @@ impl RequestSource for Schedule<'_> {
 
     fn next(&mut self, now: Nanos) -> Next {
         if self.queue.waits_for_first() {
-            // It may have taken long, and the time is read again.
+            // The wait may have been long, so the time must be read again.
             return Next::Wait(Nanos(0));
         }
         let lead = match self.rule {

@@ -1,5 +1,5 @@
-//! The second pass over a trace, on a thread of its own: I/Os in the order of their arrival, ready to be issued,
-//! ahead of their time by a bounded number.
+//! The second pass over a trace, on a thread of its own: prepares I/Os in the order of arrival, a bounded number ahead
+//! of their issue.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -15,17 +15,17 @@ use crate::depend::{Arrival, Inference, IoDependencies};
 use crate::map::Placer;
 use crate::source::arrival;
 
-/// I/Os that are handed over at once.
+/// Number of I/Os that are handed over at once.
 pub(crate) const BATCH: usize = 1024;
-/// Batches that may wait.
+/// Maximum number of batches in the queue.
 pub(crate) const MAX_BATCHES: usize = 64;
-/// I/Os that are held back to be sorted by arrival: a trace has them in the order of issue.
+/// Number of I/Os that are held back for sorting by arrival: a trace is in the order of issue.
 const REORDER_IOS: usize = 4096;
 
 /// An I/O to be replayed.
 #[derive(Clone, Debug)]
 pub(crate) struct Item {
-    /// Its number among those that are replayed.
+    /// Its sequence number among the replayed I/Os.
     pub number: u64,
     /// Recorded arrival, in nanoseconds since the first.
     pub at: u64,
@@ -36,34 +36,34 @@ pub(crate) struct Item {
     pub file: u16,
     pub offset: u64,
     pub len: u32,
-    /// True if nothing else was in flight when it came.
+    /// True if nothing else was in flight at its arrival.
     pub was_alone: bool,
     /// True if it failed when it was recorded.
     pub had_failed: bool,
-    /// I/O that it waited for; only where that is requested.
+    /// I/Os that it waited for; empty unless dependencies are inferred.
     pub waits: IoDependencies,
 }
 
-/// Settings by which the thread sorts the I/Os.
+/// Settings of the thread.
 pub(crate) struct SortSettings {
     /// File and map of offsets of each device of the trace; `None` for a device that is left out.
     pub devices: Vec<Option<(u16, Placer)>>,
     pub reads_only: bool,
     pub discards: bool,
-    /// True if it is inferred what each I/O waited for.
+    /// True if dependencies are inferred.
     pub infers: bool,
-    /// Arrival of the first I/O.
+    /// Arrival of the first I/O, in nanoseconds.
     pub first: u64,
 }
 
-/// Counts at the end of the pass.
+/// Result of the pass.
 #[derive(Debug, Default)]
 pub(crate) struct ReadingEnd {
     pub counts: ReplayCounts,
     pub failed: Option<ReadError>,
 }
 
-/// Reads the trace and hands over its I/Os, until its end, an error, or the end of the receiver.
+/// Reads the trace and hands over its I/Os, until its end, an error, or the receiver is dropped.
 pub(crate) fn run(
     mut reader: Box<dyn TraceReader>,
     sorting: &SortSettings,
@@ -146,7 +146,7 @@ struct Batcher<'a> {
     sorting: &'a SortSettings,
     classes: Classifier,
     inference: Inference,
-    /// Completion of all I/Os so far.
+    /// Time at which all I/Os so far had completed.
     busy_until: u64,
     /// Arrival of the last I/O.
     latest: u64,
@@ -156,7 +156,7 @@ struct Batcher<'a> {
 }
 
 impl Batcher<'_> {
-    /// Hands an I/O over. False if the receiver has ended.
+    /// Hands an I/O over; false if the receiver was dropped.
     fn take(
         &mut self,
         held: &HeldIo,
@@ -194,7 +194,7 @@ impl Batcher<'_> {
         to.send(full).is_ok()
     }
 
-    /// Item to be issued for an I/O; `None` where it is left out.
+    /// Item to issue for an I/O; `None` if it is left out.
     fn item(&mut self, held: &HeldIo, class: Class, file: u16, placer: &Placer) -> Option<Item> {
         let io = &held.io;
         let counts = &mut self.end.counts;
@@ -214,7 +214,8 @@ impl Batcher<'_> {
         }
         let op = match io.op {
             Op::Read => list::Op::Read,
-            // Also of a log on a disk without a write cache: one with a cache must not answer sooner.
+            // This includes log writes recorded on a disk without a write cache: on a target with a cache, they must
+            // be durable as well.
             Op::Write if class.is_durable() => list::Op::WriteDurable,
             Op::Write => list::Op::Write,
             Op::Flush => list::Op::Flush,

@@ -1,12 +1,12 @@
-//! The trace, as both passes read it.
+//! Access to the trace for both passes.
 
 use trace::{Io, ReadError, TraceReader};
 
-/// Opens the trace from its start; it is called once for each pass.
+/// Opens the trace at its start; called once for each pass.
 pub type Opener<'a> = dyn Fn() -> Result<Box<dyn TraceReader>, ReadError> + Sync + 'a;
 
-/// Time at which an I/O came: to the block layer where that was recorded, since the time of issue is shaped by the
-/// disk's own queue, and else its issue.
+/// Arrival of an I/O in nanoseconds: when it was queued in the block layer if that was recorded, since the time of
+/// issue depends on the recorded disk's queue, and else its issue.
 pub(crate) fn arrival(io: &Io) -> u64 {
     io.queued.unwrap_or(io.issued).min(io.issued).0
 }

@@ -1,21 +1,21 @@
-//! Causes of stalls of the thread that issues: it waits for a processor, or the kernel holds it in a system call.
+//! Causes of stalls of the issuing thread: it waits for a processor, or is blocked in a system call.
 
 use std::fs;
 
-/// The kernel's account of the calling thread: time on a processor, time in which it waited for one, and stretches
+/// The kernel's statistics of the calling thread: time on a processor, time waiting for one, and number of time slices
 /// (Documentation/scheduler/sched-stats.rst).
 const SCHEDSTAT: &str = "/proc/thread-self/schedstat";
 
 /// Stalls of the calling thread.
 #[derive(Debug, Default)]
 pub(crate) struct Stalls {
-    /// Time for which it had waited for a processor at the last stall.
+    /// Total time in nanoseconds for which it had waited for a processor at the last stall.
     waited: u64,
 }
 
 impl Stalls {
-    /// True if a stall of so many nanoseconds was spent in the kernel, and not in waiting for a processor. Where the
-    /// kernel keeps no account, it is not known, and the host is blamed.
+    /// True if a stall of `stall` nanoseconds was spent in the kernel, not in waiting for a processor. If the kernel
+    /// has no statistics, this is unknown, and the result is false.
     pub(crate) fn is_of_the_kernel(&mut self, stall: u64) -> bool {
         let account = fs::read_to_string(SCHEDSTAT).ok();
         let Some(waited) = account.as_deref().and_then(waited) else {
@@ -26,7 +26,7 @@ impl Stalls {
     }
 }
 
-/// Time in which a thread waited for a processor.
+/// Time in nanoseconds for which a thread waited for a processor.
 fn waited(account: &str) -> Option<u64> {
     account.split_whitespace().nth(1)?.parse().ok()
 }

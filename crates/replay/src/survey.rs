@@ -8,7 +8,7 @@ use trace::{DeviceIndex, Op, ReadError, WriteCache};
 use crate::map::TouchedUnits;
 use crate::source::{Opener, arrival};
 
-/// I/Os after which an interrupt is polled.
+/// Number of I/Os between two polls for an interrupt.
 const POLL: u64 = 1 << 16;
 
 /// A device of a trace.
@@ -18,20 +18,20 @@ pub struct SurveyedDevice {
     pub index: DeviceIndex,
     /// Name of the device.
     pub name: String,
-    /// Size of the device, where the trace tells it.
+    /// Size of the device, if the trace has it.
     pub size: Option<Bytes>,
-    /// I/Os of it.
+    /// Number of its I/Os.
     pub ios: u64,
-    /// True if it is written to.
+    /// True if the trace writes to it.
     is_written: bool,
-    /// End of the last byte that is read or written.
+    /// Highest end offset of a read or a write.
     pub reach: Bytes,
-    /// The parts that are read or written, where the map asks for them.
+    /// The parts that are read or written, if the offset map needs them.
     pub(crate) touched: Option<TouchedUnits>,
 }
 
 impl SurveyedDevice {
-    /// Bytes that the touched parts take side by side.
+    /// Total bytes of the accessed parts.
     pub fn footprint(&self) -> Option<Bytes> {
         self.touched
             .as_ref()
@@ -39,26 +39,26 @@ impl SurveyedDevice {
     }
 }
 
-/// Facts about a trace.
+/// Properties of a trace, found in the first pass.
 #[derive(Clone, Debug)]
 pub struct Survey {
-    /// The trace, for the record.
+    /// Description of the trace, for the replay's record.
     pub trace: ReplayedTrace,
     /// Devices with I/Os, in the order in which the trace names them.
     pub devices: Vec<SurveyedDevice>,
     /// Arrival of the first I/O.
     pub(crate) first: u64,
-    /// The longest read or write.
+    /// Bytes of the longest read or write.
     pub(crate) longest: u64,
-    /// I/Os that read.
+    /// Number of reads.
     pub reads: u64,
-    /// I/Os that write, flush or discard.
+    /// Number of writes, flushes and discards.
     pub writes: u64,
-    /// The discards among them.
+    /// Number of discards.
     pub discards: u64,
 }
 
-/// Reads a trace once. Only `device` counts, where one is named.
+/// Reads a trace once. If `device` is given, only its I/Os are counted.
 ///
 /// # Errors
 /// When the trace cannot be read.
@@ -81,7 +81,7 @@ pub fn survey(
     };
     let (mut last, mut seen) = (0, 0_u64);
     let mut has_written_names = false;
-    // By number in the trace: its place in the list; `None` of one that does not count.
+    // By device number in the trace: index in the list; the inner `None` is a device that is not counted.
     let mut places: Vec<Option<Option<usize>>> = Vec::new();
     while let Some(io) = reader.next() {
         let io = io?;

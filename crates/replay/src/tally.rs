@@ -11,21 +11,21 @@ use crate::class::{direction, is_small_read};
 use crate::curve::Curve;
 use crate::second_pass::Item;
 
-/// Parts of the replay from which intervals of percentiles are taken.
+/// Number of parts of the replay from which intervals of percentiles are computed.
 pub(crate) const PERCENTILE_PARTS: usize = 30;
-/// Slices of a window.
+/// Number of slices in a window.
 const SLICES: usize = 10;
-/// Windows at most; an even number.
+/// Maximum number of windows; an even number.
 const MAX_WINDOWS: usize = 1200;
-/// Delays above this many nanoseconds are late.
+/// An I/O that is delayed by more than this, in nanoseconds, is late.
 pub(crate) const LATE_NANOS: u64 = 1_000_000;
 
-/// Cause of a delay that lies neither with the trace's reader nor with the host's processors.
+/// Cause of a delay other than a slow reader of the trace or busy processors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Delay {
     /// The limit of I/Os in flight is reached.
     Full,
-    /// The kernel held up the submission of those before.
+    /// The kernel blocked the submission of earlier I/Os.
     Blocked,
 }
 
@@ -40,13 +40,13 @@ struct ByClass {
     service: Histogram,
 }
 
-/// Counts of a replay under way. Times are in nanoseconds of the list, which the replay's start is taken from.
+/// Counts of a running replay. Times are in nanoseconds of the engine's clock.
 pub(crate) struct Tally<'a> {
     observer: &'a mut dyn Observer,
     start: Option<u64>,
     /// Factor by which recorded times are shortened.
     speed: f64,
-    /// I/Os that belong to a part.
+    /// Number of I/Os in a part.
     per_part: u64,
     /// Counts of each class, in the order of `Class::place`.
     classes: Vec<Option<(Class, Box<ByClass>)>>,
@@ -63,15 +63,15 @@ pub(crate) struct Tally<'a> {
     open: Window,
     pub(crate) windows: Vec<Window>,
     busy_before: u64,
-    /// End of the last I/O that came back.
+    /// Time of the last completion.
     last: u64,
 }
 
-/// Totals of the directions, in their order.
+/// Totals by direction, in the order of [`Direction`].
 type Flows = [Option<Flow>; 4];
 
 impl<'a> Tally<'a> {
-    /// Counts for a trace of so many I/Os, in windows of so many nanoseconds.
+    /// Counts for a trace of `ios` I/Os, in windows of `width` nanoseconds.
     pub(crate) fn new(
         ios: u64,
         speed: f64,
@@ -113,7 +113,7 @@ impl<'a> Tally<'a> {
         time.saturating_sub(self.start.unwrap_or(0))
     }
 
-    /// Notes that an I/O is issued.
+    /// Records that an I/O is issued.
     pub(crate) fn issued(&mut self, item: &Item, due: u64, now: u64, delay: Option<Delay>) {
         self.issued += 1;
         let late = now.saturating_sub(due);
@@ -138,11 +138,11 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// Notes that an I/O came back.
+    /// Records that an I/O completed.
     pub(crate) fn done(&mut self, item: &Item, due: u64, is_alone: bool, done: &CompletedRequest) {
         let at = (done.began + done.latency).0;
         self.last = self.last.max(at);
-        // From when it was due: a delay of ours is not hidden.
+        // Counted from the due time, so that delays of this program are included.
         let latency = at.saturating_sub(due);
         let bytes = done.moved().0;
         let part = ((item.number / self.per_part) as usize).min(PERCENTILE_PARTS - 1);
@@ -195,7 +195,7 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// Closes the windows that are over at `now`.
+    /// Closes the windows that have ended by `now`.
     #[inline]
     pub(crate) fn close_windows(&mut self, now: u64, in_flight: usize) {
         while self
@@ -222,7 +222,7 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// Makes one of each two windows, so that a replay that takes many times as long as its trace fills no memory.
+    /// Joins windows in pairs, so that memory is bounded if a replay takes many times as long as its trace.
     fn join_windows(&mut self) {
         let pairs = std::mem::take(&mut self.windows);
         let mut pairs = pairs.into_iter();
@@ -234,7 +234,7 @@ impl<'a> Tally<'a> {
         self.open = empty_window(self.windows.len() as u64 * self.width, self.width);
     }
 
-    /// Ends it; gives the seconds that it took.
+    /// Ends the replay, and returns its duration in seconds.
     pub(crate) fn finish(&mut self) -> f64 {
         let took = self.since(self.last);
         let rest = took.saturating_sub(self.windows.len() as u64 * self.width);
@@ -268,7 +268,7 @@ impl<'a> Tally<'a> {
             .collect()
     }
 
-    /// Bytes that reads and writes moved, on the mean.
+    /// Mean bytes of reads and writes.
     pub(crate) fn mean_size(&self) -> Bytes {
         let moved = [Direction::Read, Direction::Write].map(|direction| {
             self.flows[direction as usize]

@@ -12,7 +12,7 @@ pub(crate) struct InMemory {
     next: usize,
 }
 
-/// Opens a trace of these I/Os, of so many devices.
+/// Opens a trace of these I/Os, with `devices` devices.
 pub(crate) fn opener(
     ios: Vec<Io>,
     devices: u16,
@@ -94,7 +94,7 @@ pub(crate) fn flush(at_us: u64) -> Io {
     io(Op::Flush, at_us, 0, 0)
 }
 
-/// The same, completed after so many microseconds.
+/// The I/O, completed after `us` microseconds.
 pub(crate) fn took(io: Io, us: u64) -> Io {
     Io {
         completed: Some(io.issued + Nanos(us * 1000)),

@@ -15,7 +15,7 @@ use crate::answer::ReplayAnswer;
 use crate::testing::{flush, opener, read, took, write};
 use crate::{Disk, Played, play, survey, views};
 
-/// Sees windows and does nothing.
+/// An observer that only counts windows.
 #[derive(Default)]
 struct Unseen {
     windows: usize,
@@ -40,7 +40,7 @@ fn settings(pace: Pace) -> ReplaySettings {
     }
 }
 
-/// A warm volume that takes each request at once and answers after so many microseconds.
+/// A warm volume that accepts every request at once and completes it after `latency_us` microseconds.
 fn volume(latency_us: u64) -> SimulatedVolume {
     SimulatedVolume::new(VolumeModel {
         iops: 1e9,
@@ -119,7 +119,7 @@ fn what_a_full_depth_delays_is_late_and_its_wait_is_in_the_latency() {
         ..settings(Pace::Recorded)
     };
     let played = replayed(ios, 1, limited, &volume);
-    // One after the other, 1 ms each: the last was due at 7 us and issued at 7 ms.
+    // One at a time, 1 ms each: the last was due at 7 us and issued at 7 ms.
     assert_eq!(
         issues(&volume),
         (0..8).map(|at| at * 1000).collect::<Vec<_>>()
@@ -178,7 +178,7 @@ fn a_thread_does_not_wait_for_the_reads_of_another() {
         thread: Some(thread),
         ..io
     };
-    // A read that took as long as fifty of another thread, and the one after it.
+    // A read that took as long as fifty reads of another thread, and the one after it.
     let beside = |n: u64| of(2, took(read(10 + n * 130, n * 4096, 4096), 100));
     let mut ios = vec![of(1, took(read(0, 0, 4096), 10_000))];
     ios.extend((0..50).map(beside));
@@ -389,7 +389,7 @@ fn all_percentiles_have_intervals_recorded_and_replayed_in_a_table_of_80_columns
     }
     let half = recorded.p50.low_ns.zip(recorded.p50.high_ns).unwrap();
     assert!(half.0 < 150_000 && 149_000 < half.1, "{half:?}");
-    // The slowest are as likely to be one more or one less in each part.
+    // The number of slow I/Os in each part may differ by one.
     assert!(recorded.p999.low_ns.unwrap() < 250_000, "{recorded:?}");
     let table = views::table(&answer, 80);
     assert!(

@@ -29,7 +29,7 @@ pub fn table(answer: &ReplayAnswer, columns: usize) -> String {
     layout(&titles, &rows(answer), columns)
 }
 
-/// Rows of the table of classes: recorded above replayed, and below each the intervals of its percentiles.
+/// Rows of the table of classes: recorded above replayed, each followed by the intervals of its percentiles.
 pub fn rows(answer: &ReplayAnswer) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
     for class in answer.totals.iter().chain(&answer.classes) {
@@ -74,7 +74,7 @@ fn cells(word: &str, latencies: &Latencies, failed: String) -> [String; 6] {
     ]
 }
 
-/// The row of the percentiles' intervals; `None` where too little is known of each.
+/// The row of the percentiles' intervals; `None` if no interval is known.
 fn intervals(latencies: &Latencies) -> Option<Vec<String>> {
     let all = [&latencies.p50, &latencies.p99, &latencies.p999].map(interval);
     let [p50, p99, p999] = all;
@@ -84,7 +84,7 @@ fn intervals(latencies: &Latencies) -> Option<Vec<String>> {
     is_known.then(|| row(Default::default(), cells))
 }
 
-/// The bounds of the interval relative to the percentile, as `-8/+12 %`: so that three of them fit beside each other.
+/// The bounds of the interval relative to the percentile, as `-8/+12 %`, short enough for three columns.
 fn interval(figure: &PercentileEstimate) -> String {
     let share = |distance: u64| (distance as f64 * 100.0 / figure.ns.max(1) as f64).round();
     match figure.low_ns.zip(figure.high_ns) {
@@ -116,7 +116,7 @@ pub fn sentences(answer: &ReplayAnswer) -> Vec<String> {
         whole(answer.trace_ios),
         number(answer.trace_seconds),
         match (answer.pace, answer.speed) {
-            // It has no times.
+            // `asap` does not use times.
             (Pace::Asap, _) | (_, 1.0) => String::new(),
             (_, speed) => format!(", {speed} times as fast"),
         },
@@ -153,7 +153,7 @@ pub fn sentences(answer: &ReplayAnswer) -> Vec<String> {
     sentences
 }
 
-/// Counts that differ from the trace, as a sentence.
+/// Counts of differences from the trace, as a sentence.
 fn differences(counts: &Counts) -> Option<String> {
     let all = [
         (counts.replayed.clipped, "beyond the target's end"),
@@ -179,19 +179,19 @@ fn differences(counts: &Counts) -> Option<String> {
     })
 }
 
-/// A count, which has no digit after the point.
+/// A count, formatted without decimals.
 fn whole(count: u64) -> String {
     number(count as f64).trim_end_matches(".0").to_owned()
 }
 
 impl ReplayAnswer {
-    /// I/Os whose delay was counted.
+    /// Number of I/Os whose delay was counted.
     fn lateness_count(&self) -> u64 {
         self.counts.replayed.issued
     }
 }
 
-/// Charts of the answer, drawn in the colour of the run.
+/// Charts of the answer, in the colour of the run.
 pub fn charts(answer: &ReplayAnswer, colour: usize) -> Vec<Chart> {
     vec![in_flight(answer, colour), by_class(answer, colour)]
 }

@@ -1,4 +1,4 @@
-//! Events a second of processor time that are parsed and summed, over 239,211 tags of Zipf popularity:
+//! Measures how many events are parsed and summed per second of processor time, over 239,211 tags of Zipf popularity:
 //! `cargo run --release -p tally --example speed`.
 
 #![allow(
@@ -59,7 +59,7 @@ fn counters() -> String {
     text
 }
 
-/// Time of this thread on a processor (schedstat of proc(5)): other work on the host takes none of it.
+/// Processor time of this thread in seconds (schedstat, proc(5)), which excludes other work on the host.
 fn processor_seconds() -> f64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
     let nanos: f64 = text.split(' ').next().unwrap().parse().unwrap();
@@ -76,7 +76,7 @@ fn measure(name: &str, format: EventFormat, text: &str) {
         // In pieces, as they are read.
         for piece in text.as_bytes().chunks(256 << 10) {
             parser.lines(piece, &mut |_, event| {
-                // A line that is cut by a piece's end is no event.
+                // A line that is cut at the end of a piece is not an event.
                 if let Ok(event) = event {
                     let _ = sums.add(&event, 1_763_600_000);
                 }

@@ -18,7 +18,7 @@ use crate::parse::{EventFormat, LogFormat};
 use crate::query::Selection;
 use crate::{source, store};
 
-/// Parser of addresses of stores. Its error does not repeat the argument, which may hold a password.
+/// Parser of store addresses. Its error does not repeat the argument, which may hold a password.
 #[derive(Clone)]
 struct StoreParser;
 
@@ -57,7 +57,7 @@ impl TypedValueParser for StoreParser {
 It runs until it is stopped; with '--from -', or files without --follow, to the end of the input."
 )]
 pub struct TallyArgs {
-    /// An action beside taking events
+    /// An action other than taking events
     #[command(subcommand)]
     pub verb: Option<TallyVerb>,
     /// Where events come from: a file, - for standard input, gearman://host:4730/function,

@@ -1,5 +1,5 @@
-//! Classes of response times with exact counts: ≤ 200, ≤ 500, ≤ 1,000, ≤ 2,000 and > 2,000 ms, or others that a store
-//! is made with.
+//! Classes of response times with exact counts: ≤ 200, ≤ 500, ≤ 1,000, ≤ 2,000 and > 2,000 ms, or others that are set
+//! when a store is created.
 
 use std::fmt;
 use std::str::FromStr;
@@ -18,7 +18,7 @@ impl Default for ClassBounds {
 }
 
 impl ClassBounds {
-    /// The bounds.
+    /// Upper bounds of all classes but the last, in milliseconds.
     pub fn millis(&self) -> &[f64] {
         &self.0
     }
@@ -28,7 +28,7 @@ impl ClassBounds {
         self.0.len() + 1
     }
 
-    /// Class of a response time.
+    /// Index of the class of a response time in milliseconds.
     pub fn class(&self, millis: f64) -> usize {
         self.0.iter().take_while(|bound| millis > **bound).count()
     }
@@ -40,7 +40,7 @@ impl FromStr for ClassBounds {
     fn from_str(text: &str) -> Result<ClassBounds, String> {
         let wrong = || {
             format!(
-                "'{text}' are no classes; write up to {} bounds in ms, ascending: 200,500,1000,2000",
+                "'{text}' is not a list of classes; write up to {} bounds in ms, ascending: 200,500,1000,2000",
                 MAX_CLASSES - 1
             )
         };

@@ -2,19 +2,19 @@
 
 use crate::level::{MAX_TIME, MIN_TIME, Seconds};
 
-/// The longest tag with its labels, in bytes: what fits an index of every store.
+/// Maximum length of a tag with its labels, in bytes: it fits an index of every store.
 pub const MAX_TAG_BYTES: usize = 512;
 /// The tag of all events whose tags are beyond the bound on tags (`--max-tags`).
 pub const OTHER_TAG: &str = "(other)";
 
-/// The largest count or value: so far below the largest double that no sum of them overflows. A sum that is no number
-/// could be added to no store.
+/// Maximum count or value. It is so far below the largest double that no sum overflows: a store cannot hold a sum that
+/// is infinite or not a number.
 pub const MAX_VALUE: f64 = 1e100;
 
 /// A figure that an event carries.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum EventFigure {
-    /// None: the event is counted.
+    /// No figure: the event is only counted.
     None,
     /// A response time in milliseconds: counted, summed, and kept as a histogram.
     Time(f64),
@@ -22,10 +22,10 @@ pub enum EventFigure {
     Gauge(f64),
 }
 
-/// An event as a parser found it. Nothing is copied.
+/// A parsed event. Its tag is borrowed, not copied.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ParsedEvent<'a> {
-    /// Tag, with labels behind it in the order of their names: `api.get;host=a;zone=b`.
+    /// Tag, followed by its labels in the order of their names: `api.get;host=a;zone=b`.
     pub tag: &'a [u8],
     /// Number of times that it happened.
     pub count: f64,
@@ -35,49 +35,50 @@ pub struct ParsedEvent<'a> {
     pub figure: EventFigure,
 }
 
-/// Reason for which an event, or a line that should be one, is not counted.
+/// Reason why an event, or a line that should be one, is not counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Rejection {
-    /// The form is not known.
+    /// The format of the line is unknown.
     #[error("it is neither JSON, nor StatsD, nor a line of an access log")]
     Unknown,
-    /// The text is no JSON, or no event.
+    /// The line is not JSON, or not an event.
     #[error("it is no JSON object with a 'tag' and, if any, the keys n, ms, gauge, ts and labels")]
     Json,
-    /// The text is no StatsD.
+    /// The line is not StatsD.
     #[error("it is not NAME:VALUE|c, |ms, |h, |d or |g")]
     StatsD,
-    /// A line that its log format does not describe.
+    /// The line does not match the log format.
     #[error("it does not have the access log's format")]
     AccessLog,
-    /// StatsD's sets.
+    /// A StatsD set, which cannot be summed.
     #[error("sets (|s) are not supported: distinct members cannot be summed; send a count")]
     Set,
-    /// StatsD's relative gauges.
+    /// A relative StatsD gauge, which cannot be summed.
     #[error("a gauge with a sign changes a state that is kept nowhere; send the gauge's value")]
     RelativeGauge,
     /// The event has no tag.
     #[error("it has no tag")]
     NoTag,
-    /// A tag that is too long.
+    /// The tag with its labels is too long.
     #[error("its tag with labels is longer than {MAX_TAG_BYTES} bytes")]
     LongTag,
-    /// A tag that is no text.
+    /// The tag is not UTF-8 or has control characters.
     #[error("its tag is not UTF-8 or has control characters")]
     TagText,
-    /// A number that cannot be summed.
+    /// The count or the value cannot be summed.
     #[error("its count or its value is no number, or above {MAX_VALUE:e}")]
     NotSummable,
-    /// A response time below zero.
+    /// The response time is negative.
     #[error("its response time is negative")]
     NegativeTime,
-    /// A time that no event has.
+    /// The time is not between 1970 and 2200.
     #[error("its time is not between 1970 and 2200")]
     Time,
 }
 
 impl ParsedEvent<'_> {
-    /// An error unless the event can be summed. The tag's text is checked where it is first seen.
+    /// Returns an error unless the event can be summed. The characters of a tag are checked later, when it is first
+    /// summed.
     pub fn check(&self) -> Result<(), Rejection> {
         if self.tag.is_empty() {
             return Err(Rejection::NoTag);
@@ -103,7 +104,7 @@ impl ParsedEvent<'_> {
     }
 }
 
-/// The tag and the labels of a dictionary's name.
+/// The tag and the labels of a name in a store's dictionary.
 pub fn parts(name: &str) -> (&str, Vec<(&str, &str)>) {
     let mut parts = name.split(';');
     let tag = parts.next().unwrap_or_default();
@@ -115,6 +116,6 @@ pub fn parts(name: &str) -> (&str, Vec<(&str, &str)>) {
     )
 }
 
-/// Receiver of a parser's events. The first argument is the line.
+/// Receives each event of a parser, or the reason for its rejection. The first argument is the line.
 pub(crate) trait EventSink: FnMut(&[u8], Result<ParsedEvent<'_>, Rejection>) {}
 impl<F: FnMut(&[u8], Result<ParsedEvent<'_>, Rejection>)> EventSink for F {}

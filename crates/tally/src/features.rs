@@ -1,4 +1,4 @@
-//! Clients without which this program may be built.
+//! Clients that a build may leave out.
 
 /// Error of an address whose client was left out.
 pub(crate) fn missing_feature_error(feature: &str) -> String {

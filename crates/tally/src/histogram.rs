@@ -1,6 +1,6 @@
 //! Exponential buckets of schema 6, as in Prometheus' native histograms.
 //!
-//! Bucket `i` holds the values above `2^((i - 1) / 64)` and up to `2^(i / 64)`. A percentile that is told as the
+//! Bucket `i` holds the values above `2^((i - 1) / 64)` and up to `2^(i / 64)`. A percentile reported as the
 //! geometric mean of its bucket's bounds errs by at most 0.54 %. OTLP's exponential histogram of scale 6 has the same
 //! buckets under the index `i - 1`. Histograms are merged by adding counts of equal buckets.
 
@@ -8,15 +8,16 @@ use std::collections::BTreeMap;
 
 /// Buckets in each power of two.
 const PER_DOUBLING: i32 = 64;
-/// The lowest bucket; it also holds all below it, and zero. Of milliseconds it ends below a nanosecond.
+/// The lowest bucket, which also holds zero and all values below it. In milliseconds it ends below a nanosecond.
 pub const MIN_BUCKET: i16 = -20 * PER_DOUBLING as i16;
-/// The highest bucket; it also holds all above it. Of milliseconds it begins at 34 years.
+/// The highest bucket, which also holds all values above it. In milliseconds it begins at 34 years.
 pub const MAX_BUCKET: i16 = 40 * PER_DOUBLING as i16;
 
 /// Upper bounds of the buckets between 1 and 2, as the bits of a double's fraction.
 static FRACTIONS: [u64; PER_DOUBLING as usize] = fractions();
 
-/// Leading bits of a fraction. Their steps are narrower than any bucket, so that at most one bound lies in a step.
+/// Leading bits of a double's fraction, by which a bucket is looked up. A step is narrower than any bucket, so that at
+/// most one bound lies in a step.
 const STEP_BITS: u32 = 7;
 const STEP: u32 = f64::MANTISSA_DIGITS - 1 - STEP_BITS;
 /// The first bucket that reaches into each step.
@@ -36,7 +37,8 @@ const fn steps() -> [u8; 1 << STEP_BITS] {
     steps
 }
 
-/// 2^(i/64) for i in 1..=64 by repeated square roots, which `const` evaluation has not: Newton's method in integers.
+/// 2^(i/64) for i in 1..=64 by repeated square roots. `const` evaluation has no square root, hence Newton's method in
+/// integers.
 const fn fractions() -> [u64; PER_DOUBLING as usize] {
     // 2^(1/64) in fixed point with 62 bits below the point, by six square roots of 2.
     let one: u128 = 1 << 62;

@@ -1,8 +1,8 @@
-//! Identities of what was delivered.
+//! Hashes and unique values that identify deliveries.
 
 use ui::format::hex;
 
-/// A hash of 128 bits that is the same in every version: FNV-1a. It tells apart values that are not forged.
+/// A hash of 128 bits that is the same in every version: FNV-1a. It is not safe against forged collisions.
 pub(crate) fn fingerprint(bytes: &[u8]) -> [u8; 16] {
     let mut hash: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
     for byte in bytes {
@@ -12,7 +12,7 @@ pub(crate) fn fingerprint(bytes: &[u8]) -> [u8; 16] {
     hash.to_be_bytes()
 }
 
-/// Bytes that no other call gives, in this process or another.
+/// 16 bytes that differ in every call and every process.
 pub(crate) fn unique() -> [u8; 16] {
     use std::hash::{BuildHasher as _, RandomState};
     let random = [
@@ -23,7 +23,7 @@ pub(crate) fn unique() -> [u8; 16] {
     fingerprint(format!("{random:?} {now} {}", std::process::id()).as_bytes())
 }
 
-/// The same, as a name.
+/// [`unique`] as hexadecimal digits.
 pub(crate) fn unique_name() -> String {
     hex(&unique())
 }

@@ -18,7 +18,7 @@ pub const HOUR: Seconds = 3600;
 
 /// The earliest time of an event: 1970.
 pub const MIN_TIME: Seconds = 0;
-/// The latest time of an event: 2200. What is later is a fault of a clock or of a unit.
+/// The latest time of an event: 2200. A later time comes from a wrong clock or unit.
 pub const MAX_TIME: Seconds = 7_258_118_400;
 
 /// Length of the periods of a roll-up.
@@ -68,7 +68,7 @@ impl RollUpLevel {
         }
     }
 
-    /// The level by its name.
+    /// The level with this name.
     pub fn named(name: &str) -> Option<RollUpLevel> {
         RollUpLevel::ALL
             .into_iter()
@@ -101,24 +101,24 @@ impl RollUpLevel {
 pub struct Zone {
     zone: TimeZone,
     name: String,
-    /// Distance of full hours from those of UTC, in seconds.
+    /// Offset of the zone's full hours from those of UTC, in seconds.
     hour_offset: Seconds,
 }
 
 impl Zone {
-    /// The zone of this name in the IANA database; `UTC` needs none.
+    /// The zone of this name in the IANA database; `UTC` does not need the database.
     ///
     /// # Errors
-    /// A sentence, where there is no such zone.
+    /// If this host has no such zone.
     pub fn named(name: &str) -> Result<Zone, String> {
         let zone = match name {
             "UTC" => TimeZone::UTC,
             _ => TimeZone::get(name).map_err(|error| {
-                format!("'{name}' is no time zone of this host ({error}); write it as Europe/Berlin or UTC")
+                format!("'{name}' is not a time zone of this host ({error}); write it as Europe/Berlin or UTC")
             })?,
         };
-        // Of Lord Howe Island, which moves its clocks by half an hour, the full hours of standard time (July) are taken
-        // all year.
+        // Lord Howe Island moves its clocks by half an hour: the full hours of its standard time (July) are used all
+        // year.
         let standard = Timestamp::from_second(1_751_328_000).unwrap_or_default();
         let offset = Seconds::from(zone.to_offset(standard).seconds());
         Ok(Zone {

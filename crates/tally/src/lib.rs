@@ -43,7 +43,7 @@ use run_settings::RunSettings;
 use ui::context::Context;
 use ui::exit::{CommandEnd, Failure, Outcome};
 
-/// Takes events and sums them, or answers a query. `reload` is raised to have the configuration read again.
+/// Takes events and sums them, or answers a query. Setting `reload` makes it read the configuration again.
 pub fn tally(
     args: &TallyArgs,
     context: &mut Context,
@@ -58,10 +58,10 @@ pub fn tally(
     }
 }
 
-/// Checks what a start with these arguments refuses before it asks a network or a server.
+/// Performs those checks of a start with these arguments that need no network and no server.
 ///
 /// # Errors
-/// As the start.
+/// As [`tally`].
 pub fn validate(args: &TallyArgs, context: &Context) -> Result<(), Failure> {
     match args.verb {
         None => RunSettings::of(args, context).map(drop),
@@ -87,7 +87,7 @@ fn answer(args: &QueryArgs, context: &mut Context) -> Outcome {
                 return Err(Failure::refused("--to is not later than --from"));
             }
             let zone = reader.settings().zone.clone();
-            // The period that has begun before is shown too.
+            // The period that contains --from is shown whole.
             let from = zone.start(args.by, from);
             let rows = reader
                 .rows(selection, args.by, from, to)
@@ -110,7 +110,7 @@ fn answer(args: &QueryArgs, context: &mut Context) -> Outcome {
     })
 }
 
-/// Marks of the ledger in a range. An answer does not depend on a ledger that is not there or cannot be read.
+/// Marks of the ledger in a range; empty if the ledger does not exist or cannot be read.
 fn marks(context: &Context, (from, to): (Seconds, Seconds)) -> Vec<Mark> {
     let path = context.ledger_path().ok();
     let ledger = path.and_then(|path| Ledger::open_to_read(&path).ok().flatten());

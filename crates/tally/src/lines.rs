@@ -1,18 +1,18 @@
-//! A buffer that gives whole lines of what is read in pieces.
+//! A buffer that returns whole lines from data that is read in pieces.
 
 use std::io;
 
 /// The buffer.
 #[derive(Debug)]
 pub(crate) struct Lines {
-    /// Bytes of one read.
+    /// Maximum bytes of one read.
     read: usize,
-    /// The longest line that is kept: what is longer is handed over in pieces, which are no events.
+    /// Maximum bytes of a line. A longer line is returned in pieces, which are not events.
     longest: usize,
     buffer: Vec<u8>,
-    /// End of what was read.
+    /// End of the bytes that were read.
     filled: usize,
-    /// End of what was given.
+    /// End of the bytes that were returned last.
     given: usize,
 }
 
@@ -23,7 +23,7 @@ impl Default for Lines {
 }
 
 impl Lines {
-    /// A buffer for so many bytes of one read, and of a line.
+    /// A buffer with these maximum bytes of one read and of a line.
     pub(crate) fn of(read: usize, longest: usize) -> Lines {
         Lines {
             read,
@@ -34,7 +34,7 @@ impl Lines {
         }
     }
 
-    /// Reads once, and returns the bytes that came.
+    /// Reads once, and returns the number of bytes read.
     pub(crate) fn fill(
         &mut self,
         read: impl FnOnce(&mut [u8]) -> io::Result<usize>,
@@ -59,7 +59,7 @@ impl Lines {
         &self.buffer[..self.given]
     }
 
-    /// All that is left, also without a newline at the end.
+    /// All remaining bytes, even without a newline at the end.
     pub(crate) fn rest(&mut self) -> &[u8] {
         self.given = self.filled;
         &self.buffer[..self.given]

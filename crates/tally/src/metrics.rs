@@ -38,7 +38,7 @@ pub(crate) fn serve(address: SocketAddr, meters: Vec<NamedMeter>) -> std::io::Re
 /// Counter of a metric.
 type Counter = fn(&Meter) -> &AtomicU64;
 
-/// Names, types, meanings, and units that a counter's value is divided by.
+/// Metrics: name, type, help text, divisor of the counter's value, counter.
 const METRICS: [(&str, &str, &str, f64, Counter); 12] = [
     ("events_total", "counter", "Events summed", 1.0, |meter| {
         &meter.events

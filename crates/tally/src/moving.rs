@@ -1,4 +1,4 @@
-//! `tally move`: rows of one store go to another, piece by piece.
+//! `tally move`: moves rows from one store to another, piece by piece.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -14,10 +14,10 @@ use ui::context::Context;
 use ui::exit::{CommandEnd, Failure, Outcome};
 use ui::format::count;
 
-/// Tags of a slice.
+/// Maximum number of tags in a slice.
 const TAGS: usize = 100;
 
-/// Moves what is requested.
+/// Runs `tally move`.
 pub(crate) fn run(args: &MoveArgs, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
     if args.from == args.to {
         return Err(Failure::refused(
@@ -60,7 +60,7 @@ pub(crate) fn run(args: &MoveArgs, context: &mut Context, interrupt: &AtomicBool
         Ok(false) => Err(Failure::Midway(anyhow::anyhow!(
             "stopped after {moved}; the same command moves the rest"
         ))),
-        // Before anything was done.
+        // No row was moved yet.
         Err(StoreError::Refused(error)) if moving.rows == 0 => Err(Failure::Refused(error)),
         Err(error) => Err(Failure::Midway(anyhow::anyhow!(
             "{error}. {moved} are moved; the same command moves the rest"
@@ -86,17 +86,17 @@ fn slices(tags: Option<Vec<i64>>, range: Range<Seconds>) -> Vec<MovedRows> {
         .collect()
 }
 
-/// Two stores with rows on their way.
+/// A move of rows between two stores.
 struct StoreMove {
     from: Box<dyn Movable>,
     to: Box<dyn Movable>,
-    /// Address of the second.
+    /// Address of the store that the rows go to.
     target: String,
     rows: usize,
 }
 
 impl StoreMove {
-    /// Moves slices, after what an earlier run left on its way; false if it was stopped.
+    /// Delivers the piece that an earlier run left undelivered, then moves the slices; false if it was stopped.
     fn all(&mut self, slices: &[MovedRows], interrupt: &AtomicBool) -> Result<bool, StoreError> {
         self.deliver()?;
         self.from.roll_over(now())?;

@@ -1,4 +1,4 @@
-//! Places of stores and other files that no argument names, and refusals of stores.
+//! Default paths of stores and other files, and refusals of stores.
 
 use std::path::{Path, PathBuf};
 
@@ -13,14 +13,14 @@ pub(crate) fn beside_ledger(context: &Context, name: &str) -> Result<PathBuf, Fa
     Ok(context.ledger_path()?.with_file_name(name))
 }
 
-/// Stores by arguments, or by a configuration.
+/// Stores from arguments, or from a configuration.
 pub(crate) enum Stores {
     Named(Vec<StoreAddress>),
     Configured(ConfigFile, Config),
 }
 
 impl Stores {
-    /// Addresses of all.
+    /// Addresses of all stores.
     pub(crate) fn addresses(&self) -> Vec<StoreAddress> {
         match self {
             Stores::Named(stores) => stores.clone(),
@@ -79,7 +79,7 @@ fn named_stores(named: &[StoreAddress], context: &Context) -> Result<Vec<StoreAd
     }
 }
 
-/// A refusal of a store before anything was taken.
+/// The failure for a store that is refused before any events were taken.
 pub(crate) fn refused(error: StoreError) -> Failure {
     match error {
         StoreError::Unavailable(error) | StoreError::Refused(error) => Failure::Refused(error),

@@ -1,4 +1,4 @@
-//! The plan of a run: by arguments, or by a configuration that is read again at SIGHUP.
+//! The plan of a run: from arguments, or from a configuration that is read again at SIGHUP.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::JoinHandle;
@@ -58,16 +58,16 @@ pub(crate) fn open(
     stores.collect()
 }
 
-/// Gives new stores of a plan with routes what the others have.
+/// If a plan has routes, copies identities and positions to its new stores.
 pub(crate) fn join(plan: &SumTargets, stores: &mut [Box<dyn Store>]) -> Result<()> {
     match plan.routes {
-        // Without routes each store has all, and takes also what was before it.
+        // Without routes each store takes all events, also those from before it existed.
         None => Ok(()),
         Some(_) => pipeline::join(stores),
     }
 }
 
-/// Reads the configuration again. Where it is wrong, the one in force stays.
+/// Reads the configuration again. If it is wrong, the current one stays in force.
 pub(crate) fn reload(
     args: &TallyArgs,
     stores: &Stores,
@@ -76,7 +76,7 @@ pub(crate) fn reload(
     meters: &[NamedMeter],
 ) {
     let Stores::Configured(file, _) = stores else {
-        // As without a handler.
+        // Without a configuration, SIGHUP ends the run, as it does by default.
         shared.stop.store(true, Relaxed);
         return;
     };
@@ -99,7 +99,7 @@ fn change(
     let config = file.read()?;
     let mut addresses = config.stores.iter().map(|(_, store)| store);
     let reason = |error: StoreError| anyhow::anyhow!("{}: {error}", file.path().display());
-    // A store that cannot be had does not hold the others up.
+    // Opened before the pipelines are held, so that a store that fails does not interrupt the others.
     let opened: Result<Vec<Box<dyn Store>>> = addresses
         .by_ref()
         .map(|store| store.open(args.classes.as_ref(), args.timezone.as_ref(), &limits(args)))
@@ -122,7 +122,7 @@ fn change(
         }),
         false => all_are_up(meters).and_then(|()| {
             anyhow::bail!(
-                "the stores in force did not take within {} s what is summed; send SIGHUP again",
+                "the stores in force did not accept all sums within {} s; send SIGHUP again",
                 DRAIN_TIMEOUT.as_secs()
             )
         }),

@@ -1,4 +1,4 @@
-//! Answers from stores: tags with labels, and roll-ups of a tag over time. Several stores are answered from as one.
+//! Queries: tags with labels, and roll-ups of a tag over time. Several stores are read as one.
 //!
 //! ```no_run
 //! # fn main() -> Result<(), tally::store::StoreError> {
@@ -49,7 +49,7 @@ impl Series {
     }
 }
 
-/// A tag, and labels that must be so: `api.get;host=a`. Series that differ in other labels are summed.
+/// A tag, and labels that a series must have: `api.get;host=a`. Series that differ in other labels are summed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selection(pub Series);
 
@@ -65,7 +65,7 @@ impl FromStr for Selection {
 }
 
 impl Selection {
-    /// True of a series that is selected.
+    /// True if the series is selected.
     pub fn holds(&self, series: &Series) -> bool {
         let mut labels = self.0.labels.iter();
         series.tag == self.0.tag
@@ -80,7 +80,7 @@ pub struct RollUp {
     pub start: Seconds,
     /// Number of events.
     pub count: f64,
-    /// Figures of values; `None` of events without any.
+    /// Figures of values; `None` if no event has a value.
     pub values: Option<Values>,
     /// Response times.
     pub histogram: BucketCounts,
@@ -110,7 +110,7 @@ impl RollUp {
         }
     }
 
-    /// A percentile of the response times in ms, within the smallest and the largest; `None` without any.
+    /// A percentile of the response times in ms, clamped to the smallest and the largest; `None` if there are none.
     pub fn quantile(&self, share: f64) -> Option<f64> {
         let values = self.values.as_ref()?;
         let value = self.histogram.quantile(share)?;
@@ -148,7 +148,7 @@ impl Reader {
         self.archives[0].settings()
     }
 
-    /// Reads each store as it is at one moment, which ends with the reading.
+    /// Reads each store in a snapshot, and releases it afterwards.
     fn each(&mut self, mut read: impl FnMut(&mut dyn Archive) -> Result<()>) -> Result<()> {
         for archive in &mut self.archives {
             archive.snapshot()?;
@@ -232,8 +232,8 @@ impl Reader {
     }
 }
 
-/// Adds the rows of `level` in a range to periods of the level `into`: what is rolled up from its table, and the rest
-/// from the finer level.
+/// Adds the rows of `level` in a range to periods of the level `into`: rolled-up periods from the level's table, the
+/// rest from the finer level.
 fn collect(
     archive: &mut dyn Archive,
     level: RollUpLevel,
@@ -281,7 +281,7 @@ fn collect(
     }
     match level.finer() {
         Some(finer) if rolled < to => {
-            // From the first whole period on, and to the end of the last: both are of the coarser level.
+            // The range in whole periods of `level`: from the first that begins in it, to the end of the last.
             let from = from.max(rolled);
             let first = zone.start(level, from);
             let from = if first < from && from != rolled {

@@ -1,4 +1,4 @@
-//! Taking events from all sources until they end or a stop is requested.
+//! Takes events from all sources until they end or a stop is requested.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use ui::service_manager::notify;
 
 /// Interval at which the pipelines are polled.
 const POLL: Duration = Duration::from_millis(100);
-/// Interval between two lines of what was done.
+/// Interval between two progress lines.
 const REPORT_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Runs a pipeline for each source.
@@ -51,7 +51,7 @@ pub(crate) fn run(
     }
     let sources: anyhow::Result<Vec<_>> = on.iter().map(|address| address.open(&options)).collect();
     let sources = sources.refused()?;
-    // Made, or compared with what is requested, before anything is taken.
+    // Stores are created, or compared with the arguments, before any events are taken.
     let opened = plans::open(args, &plan, interrupt);
     if let Err(error) = opened.and_then(|mut stores| plans::join(&plan, &mut stores)) {
         return unopened(error, context, interrupt);
@@ -137,7 +137,7 @@ pub(crate) fn run(
     }
 }
 
-/// A store that was not opened: refused, or still down when the end was requested.
+/// A store that was not opened: refused, or still down when a stop was requested.
 fn unopened(error: StoreError, context: &Context, interrupt: &AtomicBool) -> Outcome {
     if matches!(error, StoreError::Unavailable(_)) && interrupt.load(Relaxed) {
         context.notice("Stopped before the store answered; nothing was taken.");
@@ -146,7 +146,7 @@ fn unopened(error: StoreError, context: &Context, interrupt: &AtomicBool) -> Out
     Err(places::refused(error))
 }
 
-/// Reports what was done for each source, with fields for the journal.
+/// Prints a summary of each source, with fields for the journal.
 fn print_summary(meters: &[NamedMeter]) {
     for (address, meter) in meters {
         let field = |name: &str, value: String| (format!("DISKSMITH_{name}"), value);

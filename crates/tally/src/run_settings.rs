@@ -1,4 +1,4 @@
-//! Settings of a run: all that can be wrong in its arguments and files, before a network or a store is used.
+//! Settings of a run: its arguments and files are validated before a network or a store is used.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use crate::source;
 use ui::context::Context;
 use ui::exit::{ExitClass as _, Failure};
 
-/// Settings of `tally run`: stores, rejected lines and sources.
+/// Settings of a run: stores, rejected lines and sources.
 pub(crate) struct RunSettings {
     /// Stores, and the rules by which tags go to them.
     pub(crate) stores: Stores,
@@ -19,10 +19,10 @@ pub(crate) struct RunSettings {
 }
 
 impl RunSettings {
-    /// The settings that arguments, and the files that they name, ask for.
+    /// The settings in the arguments and in the files that they name.
     ///
     /// # Errors
-    /// Refused where a file cannot be read or is wrong, or what is requested cannot be had together.
+    /// Refused if a file cannot be read or is wrong, or if options exclude each other.
     pub(crate) fn of(args: &TallyArgs, context: &Context) -> Result<RunSettings, Failure> {
         let stores = places::stores(&args.store, args.config.as_deref(), context)?;
         let (classes, zone) = (args.classes.as_ref(), args.timezone.as_ref());

@@ -11,21 +11,21 @@ use ui::format::{number, seconds};
 use ui::screen::Inline;
 use ui::table::{Column, layout};
 
-/// Interval between two pictures.
+/// Interval at which the screen is redrawn.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// Tags that are shown.
+/// Number of tags that are shown.
 const TAGS: usize = 5;
 
 /// Screen of a run, drawn in place on standard error.
 pub(crate) struct TallyScreen {
     inline: Inline,
     drawn: Option<Instant>,
-    /// Events of each source at the last picture.
+    /// Event count of each source when the screen was last drawn.
     events: Vec<u64>,
 }
 
 impl TallyScreen {
-    /// A screen, where standard error is a terminal.
+    /// A screen; `None` if standard error is not a terminal.
     pub(crate) fn open(meters: &[NamedMeter]) -> Option<TallyScreen> {
         let inline = ui::progress::is_drawn().then(Inline::on_stderr)?.ok()?;
         notices::take();
@@ -39,7 +39,7 @@ impl TallyScreen {
         })
     }
 
-    /// Draws what is new, a second after the last picture.
+    /// Redraws the screen if a second has passed or a notice waits, and prints the waiting notices above it.
     pub(crate) fn show(&mut self, meters: &[NamedMeter]) {
         let pending = notices::take();
         let elapsed = self.drawn.map(|drawn| drawn.elapsed());

@@ -16,11 +16,11 @@ use ui::context::Context;
 use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome};
 use ui::format::count;
 
-/// Bytes of a datagram that every network takes.
+/// Maximum bytes of a datagram, small enough for every network.
 const MAX_DATAGRAM_BYTES: usize = 1400;
-/// Jobs that gearmand has not confirmed.
+/// Maximum number of jobs that gearmand has not confirmed.
 const MAX_UNCONFIRMED_JOBS: usize = 1000;
-/// Tries of a request, a second apart.
+/// Attempts at a request, one second apart.
 const ATTEMPTS: u32 = 30;
 
 /// Sends events, and returns when they are taken.
@@ -55,13 +55,13 @@ pub(crate) fn send(args: &SendArgs, context: &mut Context) -> Outcome {
     Ok(CommandEnd::Done)
 }
 
-/// Lines that go together.
+/// Lines that are sent together.
 #[derive(Default)]
 struct Batch {
     text: Vec<u8>,
     lines: usize,
     sent: u64,
-    /// Payloads that were sent.
+    /// Number of payloads that were sent.
     number: u64,
 }
 
@@ -222,7 +222,7 @@ fn to_gearman(place: &gearman::GearmanFunction, name: String) -> anyhow::Result<
     })
 }
 
-/// Waits until no more than so many jobs are not confirmed.
+/// Waits until at most `most` jobs are unconfirmed.
 fn confirm(
     stream: &mut Stream<std::net::TcpStream>,
     unconfirmed: &mut usize,

@@ -15,13 +15,13 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use linux::remedy;
 use tokio::sync::{Semaphore, oneshot};
 
-/// Connections at once; others wait in the kernel's queue.
+/// Maximum number of connections; others wait in the kernel's queue.
 const MAX_CONNECTIONS: usize = 256;
-/// Bytes of a head.
+/// Maximum bytes of a request's head.
 const HEAD: usize = 16 << 10;
-/// Time for a head, also of the next request of a connection.
+/// Time within which a head must arrive, also that of the next request on a connection.
 const HEAD_TIME: Duration = Duration::from_secs(10);
-/// Wait after a connection that could not be taken.
+/// Wait after a connection that could not be accepted.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
 /// An answer.
@@ -64,7 +64,7 @@ impl Server {
                     () = serve(listener, handler) => {}
                     _ = stopped => {}
                 }
-                // Answers that were given are on their way.
+                // Time for answers that are still being sent.
                 tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
             });
         });
@@ -99,7 +99,7 @@ where
             return;
         };
         let Ok((stream, _)) = listener.accept().await else {
-            // There may be no descriptor left: the next try would fail as fast.
+            // File descriptors may be exhausted: the next attempt would fail as fast.
             tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
             continue;
         };
@@ -114,7 +114,7 @@ where
                 .header_read_timeout(HEAD_TIME)
                 .max_buf_size(HEAD)
                 .serve_connection(TokioIo::new(stream), service);
-            // Of a client that breaks off there is nothing to tell.
+            // A client that disconnects is not an error.
             let _ = connection.await;
             drop(slot);
         });

@@ -12,7 +12,7 @@ use crate::store::Settings;
 use ui::format::number;
 use ui::table::{Column, layout};
 
-/// Fewest and most signs of a sparkline.
+/// Minimum and maximum number of characters in a sparkline.
 const SPARKS: (usize, usize) = (8, 60);
 
 /// The document of `tally query --json`.
@@ -198,8 +198,8 @@ impl Report {
         format!("{}\n{table}{markers}", self.sparkline(columns))
     }
 
-    /// Counts over time, periods without events included. Where they are too many for the columns, a sign is the mean
-    /// of some.
+    /// Counts over time, periods without events included. If there are more periods than columns, a character is the
+    /// mean of several.
     fn sparkline(&self, columns: usize) -> String {
         let counts: BTreeMap<Seconds, f64> = self
             .rows

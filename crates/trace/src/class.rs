@@ -1,11 +1,11 @@
-//! Classes of I/O: those that a device answers alike, so that their latencies may be put together. `trace show` and
-//! `replay` name them alike.
+//! Classes of I/O with similar latency on a device, so that their latencies may be put into one histogram. `trace show`
+//! and `replay` use the same names.
 
 use record::Bytes;
 
 use crate::io::{Io, Op};
 
-/// Upper ends of the classes of size; above the last there is one more.
+/// Upper bounds of the size classes; a further class has all larger sizes.
 const SIZES: [Bytes; 4] = [
     Bytes::kib(4),
     Bytes::kib(16),
@@ -13,18 +13,18 @@ const SIZES: [Bytes; 4] = [
     Bytes::kib(256),
 ];
 
-/// A class: an operation, and of reads and writes a range of sizes.
+/// A class: an operation and, for reads and writes, a range of sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Class {
-    /// Reads of a class of size.
+    /// Reads of a size class.
     Read(SizeClass),
-    /// Writes of a database's log that a flush makes durable. What is one is seen from what follows; a single I/O does
-    /// not show it, so that [`Class::of`] gives none.
+    /// Writes of a database's log that a later flush makes durable. A single I/O does not show this, so that
+    /// [`Class::of`] never returns it.
     LogWrite,
-    /// Writes of a class of size.
+    /// Writes of a size class.
     Write(SizeClass),
-    /// Writes that are durable before they are answered: those with FUA, and of a log on a device without a volatile
-    /// write cache. [`Class::of`] knows the first alone.
+    /// Writes that are durable before they complete: those with FUA, and those of a log on a device without a volatile
+    /// write cache. [`Class::of`] recognizes only the former.
     DurableWrite,
     /// Flushes.
     Flush,
@@ -37,10 +37,10 @@ pub enum Class {
 pub struct SizeClass(u8);
 
 impl SizeClass {
-    /// Number of classes.
+    /// Number of size classes.
     const COUNT: usize = SIZES.len() + 1;
 
-    /// True of at most 16 KiB: the latency of a read of those hardly depends on its size.
+    /// True for at most 16 KiB: the latency of such a read hardly depends on its size.
     pub fn is_small(self) -> bool {
         self.0 <= 1
     }
@@ -58,7 +58,7 @@ impl Class {
     /// Number of classes.
     pub const COUNT: usize = 2 * SizeClass::COUNT + 4;
 
-    /// Place of the class among all of them, in the order in which they are shown.
+    /// Index of the class in the order in which classes are shown.
     pub fn place(self) -> usize {
         match self {
             Class::Read(size) => usize::from(size.0),
@@ -70,12 +70,12 @@ impl Class {
         }
     }
 
-    /// True if its I/Os are durable when they are answered: what a commit waits for.
+    /// True if its I/Os are durable when they complete; commits wait for them.
     pub fn is_durable(self) -> bool {
         matches!(self, Class::Flush | Class::DurableWrite)
     }
 
-    /// True if I/Os of the class of this name are.
+    /// True if the class with this name is durable (see [`Class::is_durable`]).
     pub fn is_durable_name(name: &str) -> bool {
         let durable = [Class::Flush, Class::DurableWrite];
         durable.iter().any(|class| class.name() == name)
@@ -92,7 +92,7 @@ impl Class {
         }
     }
 
-    /// Name of the class: the operation, and the size that the class goes to.
+    /// Name of the class: the operation, and the upper bound of the size.
     pub fn name(self) -> String {
         match self {
             Class::Read(size) => format!("read-{}", size.name()),

@@ -42,8 +42,8 @@ struct UnsupportedPart {
     ios: u64,
 }
 
-/// Writes a trace in another format, next to its place, which it takes when it is whole: a conversion that fails
-/// changes nothing there.
+/// Writes a trace in another format. The file is written under another name and renamed when it is complete: a
+/// conversion that fails does not change an existing file.
 pub(crate) fn convert(
     args: &ConvertArgs,
     context: &mut Context,

@@ -1,4 +1,4 @@
-//! A trace of another tool's file: a format's decoder, and the order and the names that all of them need.
+//! Reads traces of other tools: a decoder for each format, and the sorting and naming that all formats need.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use crate::io::{Caveats, Device, DeviceIndex, Header, Io, NameIndex, ReadError, 
 use crate::names::Names;
 use crate::order::{REORDER_ENTRIES, Reorder};
 
-/// Devices that a trace may have.
+/// Maximum number of devices in a trace.
 const MAX_DEVICES: usize = u16::MAX as usize;
 
 /// Decoder of a format.
@@ -19,18 +19,18 @@ pub(crate) trait Decode: Send {
     fn decode(&mut self, sink: &mut Sink) -> Result<bool, ReadError>;
 }
 
-/// Zero of a format's times.
+/// Origin of a format's times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TimeOrigin {
     /// The start of the trace.
     Start,
-    /// Any moment: the trace starts with its first I/O.
+    /// An arbitrary time: the trace starts with its first I/O.
     Arbitrary,
     /// 1970-01-01 UTC.
     Unix,
 }
 
-/// Destination of a decoder: I/Os whose times are those of the format, devices and names.
+/// Receives a decoder's output: I/Os with the format's times, devices and names.
 pub(crate) struct Sink {
     path: PathBuf,
     header: Header,
@@ -41,7 +41,7 @@ pub(crate) struct Sink {
     /// Reasons to doubt the trace.
     pub(crate) caveats: Caveats,
     order: Reorder<Io>,
-    /// Wall-clock time at the format's time 0, where that is known.
+    /// Wall-clock time at the format's time 0; `None` if unknown.
     pub(crate) epoch: Option<Timestamp>,
 }
 
@@ -65,13 +65,13 @@ impl Sink {
         }
     }
 
-    /// The same for a format that has flushes.
+    /// Marks the format as one that has flushes.
     pub(crate) fn with_flushes(mut self) -> Sink {
         self.header.has_flushes = true;
         self
     }
 
-    /// The number of a device, which is taken in where it is new.
+    /// The number of a device; a new device is added.
     pub(crate) fn device(&mut self, name: &str) -> Result<DeviceIndex, ReadError> {
         if let Some(number) = self.device_numbers.get(name) {
             return Ok(*number);
@@ -93,7 +93,7 @@ impl Sink {
         Ok(number)
     }
 
-    /// Takes an I/O in.
+    /// Adds an I/O.
     pub(crate) fn push(&mut self, io: Io) {
         self.order.push(io);
     }
@@ -111,7 +111,7 @@ pub(crate) struct DecodedTrace<D> {
 }
 
 impl<D: Decode> DecodedTrace<D> {
-    /// Reads as far as the order needs, so that the header is known.
+    /// Reads as many I/Os as sorting needs, so that the header is known.
     pub(crate) fn open(decoder: D, sink: Sink) -> Result<DecodedTrace<D>, ReadError> {
         let mut decoded = DecodedTrace {
             decoder,
@@ -141,7 +141,7 @@ impl<D: Decode> DecodedTrace<D> {
         Ok(())
     }
 
-    /// The I/O with times that count from the start of the trace.
+    /// The I/O with times since the start of the trace.
     fn relative(&self, io: Io) -> Io {
         Io {
             queued: io.queued.map(|time| time - self.base),
@@ -151,7 +151,7 @@ impl<D: Decode> DecodedTrace<D> {
         }
     }
 
-    /// Ends the trace with an error.
+    /// Ends the trace, and returns the error.
     fn failed(&mut self, error: ReadError) -> Option<Result<Io, ReadError>> {
         self.at_end = true;
         self.sink.order = Reorder::default();

@@ -4,14 +4,14 @@ use record::{Bytes, Nanos};
 
 use crate::io::{DeviceIndex, NameIndex, Op};
 
-/// Step of a request on its way.
+/// Step in the life of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RequestStep {
-    /// A bio came to the block layer.
+    /// A bio was queued in the block layer.
     Queued,
-    /// A request went to the driver.
+    /// A request was issued to the driver.
     Issued,
-    /// The driver gave a request back, to issue it again later.
+    /// The driver returned a request, to be issued again later.
     Requeued,
     /// A request, or a part of it, was completed.
     Completed {
@@ -28,11 +28,11 @@ pub(crate) struct Event {
     pub(crate) step: RequestStep,
     pub(crate) op: Op,
     pub(crate) fua: bool,
-    /// True of a write before which the device's cache is to be flushed. Where a device has requests, the kernel makes
-    /// one of its own of that flush.
+    /// True for a write before which the device's cache must be flushed. If the device has requests, the kernel issues
+    /// a separate request for this flush.
     pub(crate) flush_first: bool,
-    /// True if the kernel marked it as a write. A flush that a program asks for is an empty write; the kernel's
-    /// own request for it is not, since Linux 4.10.
+    /// True if the kernel marked it as a write. A flush that a program requests is an empty write; the kernel's own
+    /// flush request is not marked as a write since Linux 4.10.
     pub(crate) marked_write: bool,
     pub(crate) offset: Bytes,
     pub(crate) length: Bytes,
@@ -40,17 +40,17 @@ pub(crate) struct Event {
     pub(crate) thread: Option<u32>,
 }
 
-/// Threads of Linux have lower numbers (its PID_MAX_LIMIT), so that those from here on stand for the names of processes
-/// where a format needs a number and the trace has none.
+/// Linux thread ids are lower (PID_MAX_LIMIT). From here on, numbers stand for process names, if a format needs a
+/// number and the trace has none.
 pub(crate) const FIRST_SUBSTITUTE: u32 = 1 << 22;
 
-/// Thread of an event by blktrace's `pid`, which is 0 where there is none.
+/// Thread id from blktrace's `pid`, which is 0 if there is none.
 pub(crate) fn thread_of(pid: u32) -> Option<u32> {
     (1..FIRST_SUBSTITUTE).contains(&pid).then_some(pid)
 }
 
 impl Event {
-    /// First byte. Flushes have no place, though events give one.
+    /// Offset of the first byte; 0 for flushes, whose sector has no meaning.
     pub(crate) fn begin(&self) -> u64 {
         match self.op {
             Op::Flush => 0,
@@ -58,7 +58,7 @@ impl Event {
         }
     }
 
-    /// First byte behind it.
+    /// Offset after the last byte.
     pub(crate) fn end(&self) -> u64 {
         self.begin().saturating_add(self.length.0)
     }
@@ -74,8 +74,8 @@ pub(crate) struct RequestKind {
 }
 
 /// Kind of a request of this length by the letters of `rwbs` (the kernel's blk_fill_rwbs): F for a flush before it,
-/// then the operation, then flags, of which F is FUA. `None` for what moves no data of a user, such as commands to the
-/// driver.
+/// then the operation, then flags, of which F is FUA. `None` for requests that transfer no user data, such as commands
+/// to the driver.
 pub(crate) fn of_rwbs(rwbs: &str, length: Bytes) -> Option<RequestKind> {
     let (flush_first, rest) = match rwbs.strip_prefix('F') {
         Some(rest) => (true, rest),
@@ -90,7 +90,7 @@ pub(crate) fn of_rwbs(rwbs: &str, length: Bytes) -> Option<RequestKind> {
     match rest.bytes().next() {
         Some(b'R') => Some(kind(Op::Read)),
         Some(b'W') if flush_first && length == Bytes(0) => Some(kind(Op::Flush)),
-        // Zeroes without data, as FALLOC_FL_PUNCH_HOLE sends them: WZ where the kernel has letters for them, N before.
+        // REQ_OP_WRITE_ZEROES, as FALLOC_FL_PUNCH_HOLE sends it: WZ on kernels that have letters for it, N before.
         Some(b'W') if rest.starts_with("WZ") => Some(kind(Op::Discard)),
         Some(b'N') if length > Bytes(0) => Some(kind(Op::Discard)),
         Some(b'W') => Some(kind(Op::Write)),

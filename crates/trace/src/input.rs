@@ -1,4 +1,4 @@
-//! Input of a reader: a file of any size, plain or packed by gzip or zstd.
+//! Input of a reader: a file of any size, plain or compressed with gzip or zstd.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
@@ -12,7 +12,7 @@ use ui::context::notice;
 /// Size of the buffers on both sides of a decoder.
 const BUFFER: usize = 256 << 10;
 
-/// Bytes of an input, unpacked.
+/// Decompressed bytes of an input.
 pub(crate) type Input = Box<dyn BufRead + Send>;
 
 /// Opens a file, which may be a pipe.
@@ -20,22 +20,22 @@ pub(crate) fn open(path: &Path) -> io::Result<Input> {
     unpack(BufReader::with_capacity(BUFFER, File::open(path)?), path)
 }
 
-/// Unpacks what begins like a packed file; `path` is its name in notices.
+/// Decompresses a source that begins like a compressed file; `path` is its name in notices.
 fn unpack(source: impl BufRead + Send + 'static, path: &Path) -> io::Result<Input> {
     let (start, source) = peek(source, 4)?;
     Ok(match start[..] {
         [0x1f, 0x8b, ..] => buffered(Gzip::new(source, path)),
         [0x28, 0xb5, 0x2f, 0xfd] => buffered(Zstd::new(source)),
-        // A skippable frame, with which parallel zstd begins.
+        // A skippable frame, with which the output of parallel zstd begins.
         [0x50..=0x5f, 0x2a, 0x4d, 0x18] => buffered(Zstd::new(source)),
         _ => Box::new(source),
     })
 }
 
-/// A source of which the first bytes were read, with them in front.
+/// A source whose first bytes were read, with these bytes prepended.
 pub(crate) type Peeked<R> = io::Chain<Cursor<Vec<u8>>, R>;
 
-/// The first bytes of a source, fewer where it ends before, and the source with them in front.
+/// The first `most` bytes of a source, or fewer if it is shorter, and the source with these bytes prepended.
 pub(crate) fn peek<R: BufRead>(mut source: R, most: usize) -> io::Result<(Vec<u8>, Peeked<R>)> {
     let mut start = Vec::new();
     source.by_ref().take(most as u64).read_to_end(&mut start)?;
@@ -46,7 +46,7 @@ fn buffered(source: impl Read + Send + 'static) -> Input {
     Box::new(BufReader::with_capacity(BUFFER, source))
 }
 
-/// Members of gzip, one after the other, up to what is none.
+/// Reads consecutive gzip members, up to data that is not one.
 struct Gzip<R> {
     member: Option<GzDecoder<Peeked<R>>>,
     path: PathBuf,
@@ -71,13 +71,13 @@ impl<R: BufRead> Read for Gzip<R> {
             let Some(ended) = self.member.take() else {
                 break;
             };
-            // Its first bytes, which were looked at, are read.
+            // The peeked bytes were all read.
             let (_, source) = ended.into_inner().into_inner();
             let (start, source) = peek(source, 2)?;
             match start[..] {
                 [0x1f, 0x8b] => self.member = Some(GzDecoder::new(source)),
                 [] => {}
-                // As gzip(1) does: some programs pad their files.
+                // Ignored, as by gzip(1): some programs pad their files.
                 _ => notice(&format!(
                     "{}: what follows the gzip data is not gzip, and was ignored",
                     self.path.display()
@@ -88,7 +88,7 @@ impl<R: BufRead> Read for Gzip<R> {
     }
 }
 
-/// Frames of zstd, one after the other.
+/// Reads consecutive zstd frames.
 struct Zstd<R> {
     source: R,
     decoder: FrameDecoder,
@@ -104,7 +104,7 @@ impl<R: BufRead> Zstd<R> {
         }
     }
 
-    /// Goes to the next frame with data; false at the end.
+    /// Advances to the next frame with data; false at the end.
     fn next_frame(&mut self) -> io::Result<bool> {
         loop {
             if self.source.fill_buf()?.is_empty() {
@@ -190,7 +190,7 @@ mod tests {
         for rest in [&[0; 600][..], b"junk", b"\x1fjunk", b"\x1f"] {
             assert_eq!(unpacked([&packed, rest].concat()).unwrap(), b"ab");
         }
-        // What is cut is no end.
+        // A truncated member is an error.
         assert!(unpacked(packed[..packed.len() - 1].to_vec()).is_err());
     }
 

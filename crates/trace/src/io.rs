@@ -1,4 +1,4 @@
-//! One I/O of a trace, and the trace's description.
+//! Types of a trace: its I/Os, its description, and its readers.
 
 use std::path::PathBuf;
 
@@ -33,65 +33,65 @@ pub struct Io {
     pub device: DeviceIndex,
     /// Operation.
     pub op: Op,
-    /// True of a write that had to be durable before it was answered (FUA).
+    /// True for a write that had to be durable before it completed (FUA).
     pub fua: bool,
     /// First byte on the device; 0 for a flush.
     pub offset: Bytes,
     /// Length; 0 for a flush.
     pub length: Bytes,
-    /// Time at which it came to the block layer, before its scheduler; `None` where only the issue was recorded.
+    /// Time at which it was queued in the block layer, before the I/O scheduler; `None` if only the issue was recorded.
     pub queued: Option<Nanos>,
     /// Time of issue to the device.
     pub issued: Nanos,
-    /// Time of completion; `None` where it was not recorded.
+    /// Time of completion; `None` if it was not recorded.
     pub completed: Option<Nanos>,
     /// True if the device answered with an error.
     pub failed: bool,
     /// Process that issued it.
     pub process: Option<NameIndex>,
-    /// The kernel's number of the thread that issued it.
+    /// Id of the thread that issued it.
     pub thread: Option<u32>,
     /// File that it belongs to.
     pub file: Option<NameIndex>,
 }
 
-/// Mode of a device's write cache, as `queue/write_cache` of sysfs tells it. The block layer sends no flushes to a
-/// device without a volatile cache, so that a trace of such a device holds none.
+/// Mode of a device's write cache, as in `queue/write_cache` of sysfs. The block layer sends no flushes to a device
+/// without a volatile cache, so that a trace of such a device has none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteCache {
-    /// Volatile: flushes reach the device.
+    /// Write-back, volatile: flushes reach the device.
     Back,
-    /// None, or not volatile: the block layer answers flushes itself.
+    /// Write-through, or not volatile: the block layer completes flushes itself.
     Through,
 }
 
 /// A traced device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Device {
-    /// Its name, such as `nvme1n1`; of a format without names the number that it gives.
+    /// Its name, such as `nvme1n1`; the device number if the format has no names.
     pub name: String,
-    /// Its size; `None` where the format has none.
+    /// Its size; `None` if the format does not have it.
     pub size: Option<Bytes>,
-    /// Its write cache; `None` where the format does not tell it.
+    /// Its write cache; `None` if the format does not have it.
     pub write_cache: Option<WriteCache>,
 }
 
 /// Description of a trace, known before its first I/O.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Format that it was read from, such as `disksmith`, `blktrace`, `fio iolog v3`.
+    /// Format of the file, such as `disksmith`, `blktrace`, `fio iolog v3`.
     pub format: &'static str,
-    /// Time of its start; `None` where the format has only relative times.
+    /// Time of its start; `None` if the format has only relative times.
     pub started: Option<Timestamp>,
-    /// Its devices. Formats that name devices as they go add to the list while they are read.
+    /// Its devices. In some formats, devices are added to the list while the trace is read.
     pub devices: Vec<Device>,
-    /// True if the format holds completions, so that there are latencies.
+    /// True if the format has completions, so that there are latencies.
     pub has_completions: bool,
-    /// True if the format holds flushes.
+    /// True if the format has flushes.
     pub has_flushes: bool,
 }
 
-/// Error of a trace's file.
+/// Error of a trace file.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// The file could not be read.
@@ -107,10 +107,10 @@ pub enum ReadError {
     Unopened {
         /// The file.
         path: PathBuf,
-        /// The reason; of a file that is missing, or that this user may not read, with a command to type.
+        /// The reason. If the file is missing or may not be read, it includes a command to type.
         reason: String,
     },
-    /// Text that the format does not have.
+    /// Text that does not match the format.
     #[error("{}:{line}:{column}: expected {expected}", path.display())]
     Text {
         /// The file.
@@ -119,20 +119,20 @@ pub enum ReadError {
         line: u64,
         /// Column, from 1.
         column: usize,
-        /// Text that the format has there.
+        /// What the format has at this position.
         expected: String,
     },
-    /// Bytes that the format does not have.
+    /// Bytes that do not match the format.
     #[error("{}: damaged at byte {offset}: {detail}", path.display())]
     Binary {
         /// The file.
         path: PathBuf,
-        /// Place in the file after decompression.
+        /// Offset in the decompressed file.
         offset: u64,
         /// The damage.
         detail: String,
     },
-    /// I/Os that are not nearly in the order of their issue.
+    /// I/Os too far from the order of their issue.
     #[error(
         "{}: I/O {number} is {:.3} s earlier than one more than {held} I/Os before it; sort the file by time first",
         path.display(), by.as_secs_f64()
@@ -142,9 +142,9 @@ pub enum ReadError {
         path: PathBuf,
         /// Number of the I/O, from 1.
         number: u64,
-        /// Time by which it is early.
+        /// Time by which it is earlier.
         by: Nanos,
-        /// I/Os that are held back to bring them into order.
+        /// Number of I/Os that are held back for sorting.
         held: usize,
     },
     /// More devices than a trace may have.
@@ -152,7 +152,7 @@ pub enum ReadError {
     Devices {
         /// The file.
         path: PathBuf,
-        /// Devices that a trace may have.
+        /// Maximum number of devices.
         most: usize,
     },
     /// The file is empty.
@@ -173,24 +173,24 @@ pub enum ReadError {
     },
 }
 
-/// Reasons to doubt a trace, as far as they are known by now.
+/// Reasons to doubt a trace that are known so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Caveats {
-    /// Events that the recorder lost.
+    /// Number of events that the recorder lost.
     pub lost: u64,
-    /// Completions that fitted more than one request, or none.
+    /// Number of completions that matched several requests, or none.
     pub ambiguous: u64,
-    /// Records of operations that a trace has no place for, such as commands to a driver.
+    /// Number of skipped records of operations that a trace does not have, such as commands to a driver.
     pub skipped: u64,
     /// True if the recorder ended before it closed the file.
     pub cut_off: bool,
 }
 
-/// Share of lost or ambiguous events up to which a trace is doubtful; above it is invalid.
+/// Share of lost or ambiguous events up to which a trace is doubtful; above it, it is invalid.
 const DOUBTFUL_LOST_SHARE: f64 = 0.01;
 
 impl Caveats {
-    /// Severity of so many lost or ambiguous events beside so many I/Os; `None` of none.
+    /// Severity of `count` lost or ambiguous events in a trace of `ios` I/Os; `None` if there are none.
     pub fn severity_of(count: u64, ios: u64) -> Option<Severity> {
         let share = count as f64 / ios.max(1) as f64;
         let severity = match share > DOUBTFUL_LOST_SHARE {
@@ -200,8 +200,8 @@ impl Caveats {
         (count > 0).then_some(severity)
     }
 
-    /// The worst severity among what makes a trace of so many I/Os doubtful or invalid: lost events, ambiguous ones,
-    /// and a missing end.
+    /// The highest severity of lost events, ambiguous events and a missing end, in a trace of `ios` I/Os; `None` if
+    /// there is no reason to doubt it.
     pub fn severity(&self, ios: u64) -> Option<Severity> {
         let counts = [self.lost, self.ambiguous].map(|count| Caveats::severity_of(count, ios));
         let cut_off = self.cut_off.then_some(Severity::Warn);
@@ -209,7 +209,7 @@ impl Caveats {
     }
 }
 
-/// A trace as it is read: its I/Os in the order of their issue, in bounded memory.
+/// Reader of a trace: an iterator over its I/Os in the order of their issue, in bounded memory.
 pub trait TraceReader: Iterator<Item = Result<Io, ReadError>> + Send {
     /// Description of the trace.
     fn header(&self) -> &Header;
@@ -217,12 +217,12 @@ pub trait TraceReader: Iterator<Item = Result<Io, ReadError>> + Send {
     /// Name of a process or a file that an I/O refers to.
     fn name(&self, index: NameIndex) -> Option<&str>;
 
-    /// Reasons to doubt it.
+    /// Reasons to doubt the trace that are known so far.
     fn caveats(&self) -> Caveats {
         Caveats::default()
     }
 
-    /// Number of events that the recorder lost, as far as it is known by now.
+    /// Number of events that the recorder lost, as far as is known so far.
     fn lost(&self) -> u64 {
         self.caveats().lost
     }

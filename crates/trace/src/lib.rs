@@ -1,5 +1,5 @@
-//! Recorded block I/O: what a trace is ([`Io`], [`Header`], [`TraceReader`]), and files of this and other tools.
-//! `replay` reads a trace through [`TraceReader`] only.
+//! Traces of block I/O: their types ([`Io`], [`Header`], [`TraceReader`]), and files of this and other tools. `replay`
+//! reads a trace through [`TraceReader`] only.
 
 pub mod args;
 mod class;

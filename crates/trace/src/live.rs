@@ -1,4 +1,4 @@
-//! Requests as they complete, for a live view of a host's disks.
+//! Requests at their completion, for a live view of a host's disks.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -13,7 +13,7 @@ use crate::io::{DeviceIndex, Io, NameIndex, Op};
 use crate::pair::Pairing;
 use crate::tracepoints::{BufferSize, TracedDevice, Tracepoints, traced};
 
-/// Names of threads that are kept.
+/// Maximum number of thread names kept.
 const MAX_THREADS: usize = 65_536;
 
 /// A request that completed.
@@ -23,14 +23,13 @@ pub struct LiveCompletion {
     pub device: DeviceNumber,
     /// Operation of the request.
     pub op: Op,
-    /// Time from its issue to its completion; of a device without requests of its own, such as md and dm, from the
-    /// arrival of the bio.
+    /// Time from issue to completion; on a device without requests, such as md and dm, from the queueing of the bio.
     pub time: Nanos,
     /// Thread that issued it.
     pub thread: Option<u32>,
 }
 
-/// Requests of a host's devices.
+/// Live capture of the requests of a host's devices.
 pub struct Live {
     tracepoints: Tracepoints,
     pairing: Pairing,
@@ -42,7 +41,7 @@ impl Live {
     /// A capture that traces nothing yet.
     ///
     /// # Errors
-    /// When the kernel does not let us trace.
+    /// When the kernel does not permit tracing.
     pub fn open(root: &Root) -> Result<Live, TracefsError> {
         Ok(Live {
             tracepoints: Tracepoints::open(root, BufferSize::ForRate(0.0))?,
@@ -52,10 +51,10 @@ impl Live {
         })
     }
 
-    /// Traces the devices of the host that `wanted` names from now on; `None` names all.
+    /// Traces from now on the devices of the host that `wanted` names; `None` for all devices.
     ///
     /// # Errors
-    /// When the kernel does not take the filter.
+    /// When the kernel rejects the filter.
     pub fn trace(
         &mut self,
         root: &Root,
@@ -88,7 +87,7 @@ impl Live {
         self.tracepoints.trace(&all, false)
     }
 
-    /// Gives each request that completed since the last call to `each`.
+    /// Passes each request that completed since the last call to `each`.
     ///
     /// # Errors
     /// When the kernel's buffers cannot be read.
@@ -125,7 +124,7 @@ impl Live {
         self.threads.get(&thread).map(Arc::clone)
     }
 
-    /// Events that the kernel could not keep so far.
+    /// Number of events that the kernel has lost so far.
     pub fn lost(&self) -> u64 {
         self.tracepoints.lost()
     }

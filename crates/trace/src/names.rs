@@ -1,14 +1,13 @@
-//! Names of processes and files, each kept once.
+//! Interned names of processes and files.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::io::NameIndex;
 
-/// Distinct names that are kept. A trace with more of them, such as one of a server that names its threads by
-/// request, must not take memory without a bound.
+/// Maximum number of distinct names. Some servers name a thread for each request; memory must be bounded.
 const MAX_NAMES: usize = 65_535;
-/// Name of all that came after those.
+/// Name that replaces all further names.
 const OTHERS_NAME: &str = "(others)";
 
 /// A dictionary of names.
@@ -19,7 +18,7 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// The number of a name, which is taken in where it is new.
+    /// The index of a name; a new name is added.
     pub(crate) fn number(&mut self, name: &str) -> NameIndex {
         if let Some(number) = self.numbers.get(name) {
             return *number;
@@ -34,7 +33,7 @@ impl Names {
         number
     }
 
-    /// The name of a number.
+    /// The name with this index.
     pub(crate) fn name(&self, number: NameIndex) -> Option<&str> {
         self.list.get(number.0 as usize).map(|name| &**name)
     }

@@ -1,4 +1,4 @@
-//! Opening a trace of any format.
+//! Opens a trace of any format.
 
 use std::ffi::OsString;
 use std::io;
@@ -18,14 +18,14 @@ use crate::input::{self, Input};
 use crate::io::{ReadError, TraceReader};
 use crate::text::{LineFormat, TextDecoder};
 
-/// Bytes by which a format is recognized: the notices in front of some are of this size.
+/// Number of bytes by which a format is recognized: some files begin with notices of this size.
 const RECOGNITION_BYTES: usize = 64 << 10;
 
-/// Opens a trace; its format is recognized by its content. Packed by gzip or zstd it is unpacked as it is read. Of
-/// blktrace's files for each processor one is enough, such as `sda.blktrace.0`.
+/// Opens a trace; its format is recognized by its content. A file compressed with gzip or zstd is decompressed while it
+/// is read. For blktrace's files, one per processor, it is enough to name one, such as `sda.blktrace.0`.
 ///
 /// # Errors
-/// When it cannot be read, or is of no format that is known.
+/// When the file cannot be read, or its format is unknown.
 pub fn open(path: &Path) -> Result<Box<dyn TraceReader>, ReadError> {
     let input = input::open(path).map_err(failed(path))?;
     let mut others = Vec::new();

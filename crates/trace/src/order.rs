@@ -1,4 +1,4 @@
-//! Entries in the order of their time, from sources that are nearly so.
+//! Sorts entries by time, from sources that are nearly sorted.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -8,9 +8,9 @@ use record::Nanos;
 use crate::event::Event;
 use crate::io::Io;
 
-/// Entries that have a time.
+/// An entry with a time.
 pub(crate) trait Timed {
-    /// Time by which items are ordered.
+    /// Time by which entries are sorted.
     fn time(&self) -> Nanos;
 }
 
@@ -26,10 +26,10 @@ impl Timed for Event {
     }
 }
 
-/// Entries that are held back at most: those that come later by more than so many are not brought into order.
+/// Maximum number of entries held back: an entry that is late by more than this number is not sorted.
 pub(crate) const REORDER_ENTRIES: usize = 1 << 16;
 
-/// A bounded buffer that sorts by time, and keeps the order of entries of one time.
+/// A bounded buffer that sorts by time, and keeps the order of entries with equal times.
 ///
 /// Entries that arrive in order go through a queue; only the others cost a heap.
 #[derive(Debug)]
@@ -49,7 +49,7 @@ impl<T: Timed> Default for Reorder<T> {
     }
 }
 
-/// An entry with its number among all.
+/// An entry with its sequence number.
 #[derive(Debug)]
 struct Numbered<T>(u64, T);
 
@@ -77,7 +77,7 @@ impl<T: Timed> Ord for Numbered<T> {
 }
 
 impl<T: Timed> Reorder<T> {
-    /// Takes an entry in.
+    /// Adds an entry.
     pub(crate) fn push(&mut self, thing: T) {
         let thing = Numbered(self.count, thing);
         self.count += 1;
@@ -87,18 +87,18 @@ impl<T: Timed> Reorder<T> {
         }
     }
 
-    /// Number of entries that are held.
+    /// Number of held entries.
     pub(crate) fn len(&self) -> usize {
         self.in_order.len() + self.late.len()
     }
 
-    /// Entries that are held, in any order.
+    /// Held entries, in any order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         let late = self.late.iter().map(|Reverse(thing)| &thing.1);
         self.in_order.iter().map(|thing| &thing.1).chain(late)
     }
 
-    /// The earliest that is held, which stays.
+    /// The earliest held entry, which is not removed.
     pub(crate) fn peek(&self) -> Option<&T> {
         match (self.late.peek(), self.in_order.front()) {
             (Some(Reverse(late)), _) if self.late_is_first() => Some(&late.1),
@@ -113,7 +113,7 @@ impl<T: Timed> Reorder<T> {
         }
     }
 
-    /// The earliest that is held.
+    /// Removes the earliest held entry.
     pub(crate) fn pop(&mut self) -> Option<T> {
         match self.late_is_first() {
             true => self.late.pop().map(|Reverse(thing)| thing.1),

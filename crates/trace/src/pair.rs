@@ -1,5 +1,5 @@
-//! Pairs of issue and completion. Events carry no number of their request, so they are paired by device, operation
-//! and the place where they end.
+//! Pairs issues and completions. Events do not identify their request, so they are paired by device, operation and end
+//! offset.
 
 mod requests;
 
@@ -11,19 +11,19 @@ use crate::event::{Event, RequestStep};
 use crate::io::{DeviceIndex, Io, NameIndex, Op};
 use requests::{Request, Requests};
 
-/// Requests that are held at most, so that they leave in the order of their issue: some 120 MB.
+/// Maximum number of requests held, to return them in the order of their issue: some 120 MB.
 const MAX_HELD_REQUESTS: usize = 1 << 20;
-/// Time for which others wait for one that is under way, which then leaves without a completion: twice the timeout
-/// after which most drivers end a request themselves.
+/// Maximum time for which a request in flight delays later ones; then it is returned without a completion. Twice the
+/// timeout after which most drivers end a request themselves.
 const MAX_HELD_TIME: Nanos = Nanos::from_secs(60);
-/// Requests that are held at most where they leave when they complete.
+/// Maximum number of requests in flight, if requests are returned in the order of completion.
 const MAX_IN_FLIGHT: usize = 1 << 16;
-/// Bios that wait for their request at most.
+/// Maximum number of bios that wait for their request.
 const MAX_QUEUED_BIOS: usize = 1 << 16;
-/// Events that are held for a device until it is known how it is traced.
+/// Maximum number of events held for a device until it is known whether it has requests.
 const MAX_UNDECIDED_EVENTS: usize = 1 << 15;
 
-/// Kind of events that report a device's I/O.
+/// Layer whose events report a device's I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IoLayer {
     /// Requests: they are issued and completed.
@@ -32,40 +32,40 @@ pub(crate) enum IoLayer {
     Bios,
 }
 
-/// Place of a bio: its first byte.
+/// Key of a bio: device, operation and first byte.
 type Key = (DeviceIndex, Op, u64);
 
 /// A bio that waits for its request.
 #[derive(Clone, Copy, Debug)]
 struct Bio {
     end: u64,
-    /// Bytes in front of it that were completed before the driver gave the rest back.
+    /// Bytes before it that were completed before the driver returned the rest.
     done: u64,
     time: Nanos,
     process: Option<NameIndex>,
     thread: Option<u32>,
 }
 
-/// Pairs events, which must come in the order of their time, into I/Os in the order of their issue.
+/// Pairs events, which must be in the order of time, into I/Os in the order of their issue.
 #[derive(Debug, Default)]
 pub(crate) struct Pairing {
     requests: Requests,
     bios: BTreeMap<Key, Bio>,
     traced: HashMap<DeviceIndex, IoLayer>,
     undecided: HashMap<DeviceIndex, Vec<Event>>,
-    /// True if the kernel marks its own requests for flushes as writes, as before Linux 4.10.
+    /// True if the kernel marks its own flush requests as writes, as before Linux 4.10.
     flushes_are_writes: bool,
-    /// Completions that fitted more than one request, or none after the first request.
+    /// Number of completions that matched several requests, or none (after the first request).
     pub(crate) ambiguous: u64,
-    /// Time up to which events were taken in.
+    /// Time up to which events were added.
     time: Nanos,
     ended: bool,
-    /// Requests that completed, where they leave in that order.
+    /// Completed requests, if they are returned in the order of completion.
     completed: Option<VecDeque<Io>>,
 }
 
 impl Pairing {
-    /// Pairing into I/Os in the order of their completion, so that one that hangs holds back no other.
+    /// Pairing into I/Os in the order of their completion, so that a request that hangs does not delay others.
     pub(crate) fn by_completion() -> Pairing {
         Pairing {
             completed: Some(VecDeque::new()),
@@ -73,24 +73,24 @@ impl Pairing {
         }
     }
 
-    /// Gives up the requests that are under way, after a loss of events: their completions may be among the lost ones,
-    /// and that of a later request would pass for theirs. They leave without a completion.
+    /// Gives up the requests in flight, after a loss of events: their completions may be lost, and the completion of a
+    /// later request would be taken for theirs. They are returned without a completion.
     pub(crate) fn give_up(&mut self) {
         self.requests.give_up();
         self.bios.clear();
     }
 
-    /// Sets the time before which no more events come.
+    /// Sets the time before which no more events are added.
     pub(crate) fn advance(&mut self, time: Nanos) {
         self.time = self.time.max(time);
     }
 
-    /// Sets the kind of events of a device; otherwise the first ones show it.
+    /// Sets the layer of a device's events; otherwise the first events show it.
     pub(crate) fn set_traced(&mut self, device: DeviceIndex, traced: IoLayer) {
         self.traced.insert(device, traced);
     }
 
-    /// Takes an event in.
+    /// Adds an event.
     pub(crate) fn push(&mut self, event: Event) {
         self.advance(event.time);
         match self.traced.get(&event.device) {
@@ -99,7 +99,7 @@ impl Pairing {
         }
     }
 
-    /// Ends the pairing after the last event: requests that are under way leave without a completion.
+    /// Ends the pairing after the last event: requests in flight are returned without a completion.
     pub(crate) fn end(&mut self) {
         let devices: Vec<DeviceIndex> = self.undecided.keys().copied().collect();
         for device in devices {
@@ -129,8 +129,7 @@ impl Pairing {
         }
     }
 
-    /// Gives back the room of requests that have left. One that is under way while many come after it moves behind
-    /// them.
+    /// Frees the memory of requests that were returned. A request in flight with many later ones is moved after them.
     fn let_go(&mut self) {
         while let Some(first) = self.requests.front() {
             let is_under_way = first.under_way;
@@ -148,7 +147,7 @@ impl Pairing {
         }
     }
 
-    /// Decides by the first events of a device whether it has requests, or bios alone.
+    /// Decides by the first events of a device whether it has requests, or only bios.
     fn decide(&mut self, event: Event) {
         let held = self.undecided.entry(event.device).or_default();
         let is_of_bio = |bio: &Event| {
@@ -156,7 +155,7 @@ impl Pairing {
         };
         let traced = match event.step {
             RequestStep::Issued | RequestStep::Requeued => Some(IoLayer::Requests),
-            // One without bytes may repeat that of a flush.
+            // A completion without bytes may repeat that of a flush.
             RequestStep::Completed { .. }
                 if event.length > Bytes(0) && held.iter().any(is_of_bio) =>
             {
@@ -199,8 +198,8 @@ impl Pairing {
         }
     }
 
-    /// True of a completion that repeats an earlier one: the kernel makes a request of its own for a flush. The request
-    /// that asked for the flush, and a write that a flush follows, complete again behind it, then without bytes.
+    /// True for a completion that repeats an earlier one. The kernel issues a separate request for a flush; the request
+    /// that asked for the flush, and a write that is followed by a flush, complete again after it, without bytes.
     fn repeats(&self, event: &Event) -> bool {
         let is_own_flush =
             event.op == Op::Flush && (self.flushes_are_writes || !event.marked_write);
@@ -208,7 +207,7 @@ impl Pairing {
     }
 
     fn queue(&mut self, event: Event) {
-        // What never becomes a request, such as a bio that another layer answered, must not pile up.
+        // Bios that never become a request, such as one that another layer completed, must not accumulate.
         if self.bios.len() >= MAX_QUEUED_BIOS {
             self.bios.clear();
         }
@@ -222,8 +221,7 @@ impl Pairing {
         self.bios.entry(key(&event)).or_insert(bio);
     }
 
-    /// The earliest of the bios that a request is made of: it holds several after merges, and a part of one after a
-    /// split.
+    /// The earliest bio of a request, which has several bios after merges, and a part of one after a split.
     fn bios_of(&mut self, event: &Event) -> Option<Bio> {
         let (device, op, begin) = key(event);
         let end = event.end();
@@ -268,7 +266,8 @@ impl Pairing {
             issued: event.time,
             completed: None,
             failed: false,
-            // Whoever sends a request to the driver may have found it in the scheduler, where another's bio made it.
+            // The process that issues a request may have taken it from the scheduler, where another process's bio made
+            // it.
             process: bio.map_or(event.process, |bio| bio.process),
             thread: bio.map_or(event.thread, |bio| bio.thread),
             file: None,
@@ -276,7 +275,7 @@ impl Pairing {
         self.requests.push(Request::of(io, true));
     }
 
-    /// The flush before a write, which has no completion of its own: that of the write is the end of both.
+    /// Adds the flush before a write. It has no completion of its own: the write's completion ends both.
     fn flush_before(&mut self, event: &Event) {
         let io = Io {
             device: event.device,
@@ -297,7 +296,7 @@ impl Pairing {
 
     fn find(&mut self, event: &Event) -> Option<u64> {
         let (number, is_one_of_several) = self.requests.find(event)?;
-        // Flushes are alike: it makes no difference which of them completes.
+        // Flushes are interchangeable: it makes no difference which of them completes.
         if is_one_of_several && event.op != Op::Flush {
             self.ambiguous += 1;
         }
@@ -305,8 +304,8 @@ impl Pairing {
         Some(number)
     }
 
-    /// Completes the request that ends where an event does. A completion before that end is of a part: of a
-    /// request that the driver completes bit by bit, or of a bio that was split, whose parts end in any order
+    /// Completes the request that ends where an event ends. A completion that ends earlier is that of a part: of a
+    /// request that the driver completes piece by piece, or of a bio that was split, whose parts complete in any order
     /// before the whole.
     fn complete(&mut self, event: &Event, failed: bool) {
         let Some(number) = self.find(event) else {
@@ -328,13 +327,13 @@ impl Pairing {
         if let Some(request) = whole.and_then(|number| self.requests.get(number)) {
             request.io.failed |= failed;
         } else if event.op != Op::Flush && !self.requests.were_none() {
-            // Before the first issue it is of a request that was under way when the trace began. Where flushes are
-            // writes, one of a flush may be a repetition.
+            // Before the first issue, it belongs to a request that was in flight when the trace began. If flushes are
+            // marked as writes, the completion of a flush may be a repetition.
             self.ambiguous += 1;
         }
     }
 
-    /// The driver gave the request back, or the rest of it: it is issued again later, and counts from then.
+    /// The driver returned the request, or the rest of it: it is issued again later, and its time counts from then.
     fn requeue(&mut self, event: &Event) {
         let number = self.find(event);
         let Some(request) = number.and_then(|number| self.requests.get(number)) else {

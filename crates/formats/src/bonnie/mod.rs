@@ -4,11 +4,11 @@
 //! | format | fields |
 //! | --- | --- |
 //! | 1.96, 1.97 | 48 |
-//! | 1.98 (written by 1.98 and 2.00) | 50: the number of seeks and of seeking processes are behind the chunk size |
+//! | 1.98 (written by 1.98 and 2.00) | 50: the number of seeks and of seeking processes follow the chunk size |
 //!
-//! Rates of the file tests are KiB/s, those of the rest are per second. `+++++` is a test that took
-//! less than half a second, and an empty field one that was skipped. Latencies are the longest call
-//! of the test.
+//! Rates of tests that transfer data are KiB/s; seeks and small files are counted per second. `+++++` is a test that
+//! took less than half a second, an empty field a test that was skipped. A latency is that of the longest call of the
+//! test.
 
 pub(crate) mod read;
 pub(crate) mod write;
@@ -21,9 +21,9 @@ pub(crate) struct Test {
     /// Name of the test in this program.
     pub(crate) name: &'static str,
     pub(crate) activity: Activity,
-    /// Pattern of positions, for tests that read and write.
+    /// Pattern of offsets, for tests that read and write.
     pub(crate) pattern: Option<Pattern>,
-    /// The share of requests that read, where that has a meaning.
+    /// Share of requests that are reads; `None` for tests of small files.
     pub(crate) read_fraction: Option<f64>,
     pub(crate) unit: Unit,
 }
@@ -31,9 +31,9 @@ pub(crate) struct Test {
 /// Unit of a test's rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unit {
-    /// KiB a second.
+    /// KiB per second.
     Kib,
-    /// Seeks, each with a read, or files a second.
+    /// Seeks, each with a read, or files, per second.
     Each,
 }
 
@@ -57,7 +57,7 @@ const fn files(name: &'static str, activity: Activity) -> Test {
     }
 }
 
-/// Begins the version in a line that this program wrote.
+/// Prefix of the version in a line that this program wrote.
 pub(crate) const OWN_VERSION_PREFIX: &str = "disksmith-";
 
 /// Fields before the rates that are options of the run; 1.96 and 1.97 have the first four.

@@ -6,18 +6,18 @@ use record::{Bytes, CpuShares, FlowSummary, LatencySummary, PhaseSummary, Summar
 use super::{CHUNK, DATA_TESTS, FILE_OPTIONS, OWN_VERSION_PREFIX, RUN_OPTIONS, TESTS, Test, Unit};
 use crate::ReadError;
 
-/// Number of fields before the rates in 1.96 and 1.97, and number between those of the data and those of the
-/// files.
+/// Number of fields before the rates in 1.96 and 1.97.
 const FIELDS_BEFORE_RATES: usize = 7;
+/// Number of fields between the rates of the data tests and those of the file tests.
 const FIELDS_BETWEEN_RATES: usize = FILE_OPTIONS.len();
-/// The field of the first option of the run.
+/// Index of the first option of the run.
 const FIRST_OPTION_FIELD: usize = 3;
-/// The field of the seed.
+/// Index of the seed.
 const SEED: usize = 4;
 /// Number of fields that 1.98 inserted after the chunk size.
 const SEEK_FIELDS: usize = 2;
 
-/// True if a line is a result of a format that is known.
+/// True if a line is a result in a known format.
 pub(crate) fn is_result(line: &str) -> bool {
     ["1.96,", "1.97,", "1.98,"]
         .iter()
@@ -28,7 +28,7 @@ pub(crate) fn is_result(line: &str) -> bool {
 struct Fields<'a> {
     fields: Vec<&'a str>,
     line: usize,
-    /// Number of fields more than in 1.97.
+    /// Number of fields in excess of those of 1.97.
     more: usize,
 }
 
@@ -57,7 +57,7 @@ impl<'a> Fields<'a> {
         self.fields.get(index).copied().unwrap_or_default()
     }
 
-    /// The rate of test number `test`, and its share of the processor.
+    /// The rate of test number `test`, and its CPU usage.
     fn rate(&self, test: usize) -> (&'a str, &'a str) {
         let between = if test < DATA_TESTS {
             0
@@ -72,7 +72,7 @@ impl<'a> Fields<'a> {
         self.get(FIELDS_BEFORE_RATES + self.more + FIELDS_BETWEEN_RATES + 2 * TESTS.len() + test)
     }
 
-    /// The options that are filled in.
+    /// The options that are not empty.
     fn options(&self) -> Vec<(String, String)> {
         let end = FIELDS_BEFORE_RATES + self.more;
         let of_run = (FIRST_OPTION_FIELD..end).zip(RUN_OPTIONS);
@@ -103,7 +103,7 @@ impl<'a> Fields<'a> {
             .ok_or_else(|| self.wrong(field, "a time in seconds"))
     }
 
-    /// Number of seeks, and of processes that seek, where the format has them.
+    /// Number of seeks, and of processes that seek; `None` if the format does not have them.
     fn seeks(&self) -> Result<(Option<u64>, Option<u32>), ReadError> {
         if self.more == 0 {
             return Ok((None, None));
@@ -136,14 +136,14 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// True if the tests of data were skipped (`-s 0`): then 1.96 prints a comma less before the files' fields
+/// True if the data tests were skipped (`-s 0`): then 1.96 prints one comma less before the fields of the file tests
 /// (seen in published output).
 fn without_data(fields: &[&str]) -> bool {
     let data = fields.get(FIELDS_BEFORE_RATES - 2..FIELDS_BEFORE_RATES - 1 + 2 * DATA_TESTS);
     data.is_some_and(|data| data.iter().all(|field| field.is_empty()))
 }
 
-/// Reads the line of that number.
+/// Reads a line; `line` is its number, for errors.
 pub(crate) fn summary(line: usize, text: &str) -> Result<Summary, ReadError> {
     let fields = Fields::of(line, text)?;
     let size = fields.size(fields.get(5), 1 << 20)?;
@@ -163,7 +163,7 @@ pub(crate) fn summary(line: usize, text: &str) -> Result<Summary, ReadError> {
             block: test.pattern.map(|_| chunk),
             threads,
             span: size.filter(|_| test.pattern.is_some()),
-            // It has no option for O_DIRECT (bonnie++(8)) but -D, which the CSV does not tell.
+            // O_DIRECT is used with -D (bonnie++(8)), which the CSV does not show.
             direct: None,
             ..WorkSummary::default()
         };
@@ -184,8 +184,8 @@ pub(crate) fn summary(line: usize, text: &str) -> Result<Summary, ReadError> {
             Some(version) => format!("disksmith {version}"),
             None => format!("bonnie++ {version}").trim_end().to_owned(),
         },
-        // Bonnie++'s seed is the time and the process's number mixed (getpid() ^ time()), which dates nothing;
-        // in a line of our own it is the time.
+        // Bonnie++'s seed is getpid() ^ time(), from which no time can be derived; in a line that this program wrote
+        // it is the time.
         ran: match fields.get(SEED) {
             seed if is_own && !seed.is_empty() => Some(fields.moment(seed)?),
             _ => None,
@@ -244,7 +244,7 @@ fn is_pluses(field: &str) -> bool {
     field.len() >= 3 && field.bytes().all(|byte| byte == b'+')
 }
 
-/// `8121us`, `174ms` or `101s`; empty where nothing was timed.
+/// Parses a latency in nanoseconds: `8121us`, `174ms` or `101s`; empty if nothing was timed.
 fn latency(fields: &Fields<'_>, field: &str) -> Result<Option<f64>, ReadError> {
     if field.is_empty() {
         return Ok(None);

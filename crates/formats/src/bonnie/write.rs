@@ -22,7 +22,7 @@ pub(crate) fn line(summary: &Summary) -> Result<String, WriteError> {
     if found.iter().all(Option::is_none) {
         return Err(WriteError::no_place("Bonnie++", summary));
     }
-    // A line that was read is written with the options that it had.
+    // A summary read from a line of Bonnie++ is written with the original options.
     let was_read = !summary.options.is_empty();
     let given = |name: &str| {
         let mut all = summary.options.iter();
@@ -70,7 +70,7 @@ fn run_options(summary: &Summary, found: &[Option<&PhaseSummary>]) -> [String; 6
         "seeks" => flow(phase, test)?.ops,
         _ => None,
     };
-    // Seekers that are known have a field of their own.
+    // The number of seekers, if known, has a field of its own.
     let threads = TESTS
         .iter()
         .zip(found)
@@ -94,19 +94,19 @@ fn run_options(summary: &Summary, found: &[Option<&PhaseSummary>]) -> [String; 6
 /// Options of the tests of small files. The sizes of the files are not known here.
 fn file_options(phase: Option<&PhaseSummary>) -> [String; 5] {
     let files = phase.and_then(|phase| phase.work.files);
-    // In units of 1024, as Bonnie++ has them.
+    // In units of 1024, as Bonnie++ counts them.
     let thousands = text(files.map(|files| f64::from(files) / 1024.0));
     let mut options = [const { String::new() }; 5];
     options[0] = thousands;
     options
 }
 
-/// Field of a value that may be unknown.
+/// Field for a value; empty if it is unknown.
 fn text<T: ToString>(value: Option<T>) -> String {
     value.map_or(String::new(), |value| value.to_string())
 }
 
-/// The seed: for a run of this program its start, in seconds, which Bonnie++ mixes with the number of its process.
+/// The seed: for a run of this program, its start in seconds since 1970.
 fn seed(summary: &Summary) -> String {
     let is_own = summary
         .tool
@@ -115,13 +115,13 @@ fn seed(summary: &Summary) -> String {
     text(began.map(|began| began.as_second()))
 }
 
-/// A text that ends neither its field nor its line: the format has no quotes.
+/// A text in which commas and control characters are replaced, since the format has no quotes.
 fn field(text: &str) -> String {
     text.replace(|c: char| c == ',' || c.is_control(), "_")
 }
 
-/// True if a phase without a name of Bonnie++'s does the same to blocks of files as the test. Small sequential writes
-/// with a sync after each are a log, which Bonnie++ does not have.
+/// True if a phase, whose name is not one of Bonnie++'s, does the same I/O as the test. Small sequential writes with a
+/// sync after each are a log, which Bonnie++ does not test.
 fn is_like(phase: &PhaseSummary, test: &Test) -> bool {
     let named = TESTS.iter().any(|test| test.name == phase.name);
     let work = &phase.work;
@@ -134,7 +134,7 @@ fn is_like(phase: &PhaseSummary, test: &Test) -> bool {
     alike && !named && work.pattern == test.pattern
 }
 
-/// The flow that a test's figure is of.
+/// The flow from which a test's figures are taken.
 fn flow<'a>(phase: &'a PhaseSummary, test: &Test) -> Option<&'a FlowSummary> {
     let of = |activity| phase.flows.iter().find(|flow| flow.activity == activity);
     match test.name {
@@ -155,7 +155,7 @@ fn rate(phase: &PhaseSummary, test: &Test) -> String {
         Unit::Kib => flow.bytes_per_s.map(|bytes| bytes / 1024.0),
         Unit::Each => flow.ops_per_s,
     };
-    // Only seeks have digits behind the point, so that there are four in all.
+    // Only seeks have decimals, for four digits in total.
     let digits = match rate {
         Some(rate) if test.name == "seeks" && rate < 1000.0 => 3 - rate.max(1.0).log10() as usize,
         _ => 0,
@@ -174,7 +174,8 @@ fn cpu(phase: &PhaseSummary) -> String {
     }
 }
 
-/// With the unit that Bonnie++ chooses (`bon_time.cpp`): microseconds below 0.1 s, milliseconds below 100 s.
+/// Formats a latency in the unit that Bonnie++ chooses (`bon_time.cpp`): microseconds below 0.1 s, milliseconds below
+/// 100 s.
 fn latency(nanos: f64) -> String {
     match nanos {
         n if n > 99.999_999e9 => format!("{:.0}s", n / 1e9),

@@ -1,4 +1,4 @@
-//! Instants of printed times.
+//! Converts printed times to timestamps.
 
 use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
@@ -15,22 +15,22 @@ pub enum DateOrder {
     MonthFirst,
 }
 
-/// Dates of a log, as far as they are known.
+/// State for reading the dates of a log.
 #[derive(Debug)]
 pub(crate) struct Calendar {
     zone: TimeZone,
-    /// The order that a date showed which has no other reading.
+    /// The order of day and month that an unambiguous date has shown.
     proven: Option<DateOrder>,
-    /// The order that was assumed, where dates can be read both ways.
+    /// The order that was assumed for ambiguous dates.
     assumed: Option<DateOrder>,
-    /// Figures with decimal commas were seen.
+    /// True if figures with decimal commas were seen.
     pub(crate) commas: bool,
     /// The date of the header line of the run.
     pub(crate) header: Option<RawDate>,
-    /// The date of the last time, for those that are printed without.
+    /// The date of the last time, for times that are printed without a date.
     today: Option<Date>,
     last: Option<Timestamp>,
-    /// The last time in the other order of day and month.
+    /// The last time, if it is read in the other order of day and month.
     last_other: Option<Timestamp>,
 }
 
@@ -38,15 +38,15 @@ pub(crate) struct Calendar {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Instant {
     pub(crate) at: Timestamp,
-    /// Instant of the time before it, where only this one shows it.
+    /// Correct timestamp of the previous time, if this one shows that it was read in the wrong order.
     pub(crate) corrected: Option<Timestamp>,
 }
 
-/// Maximum distance of two readings in a log, where one of two ways to read a date keeps it.
+/// Maximum interval between two readings: an ambiguous date is read in the order that keeps it.
 const A_DAY: SignedDuration = SignedDuration::from_hours(24);
 
 impl Calendar {
-    /// A calendar with the zone of times that name none.
+    /// A calendar; `zone` is the zone of times that name none.
     pub(crate) fn new(zone: TimeZone, order: Option<DateOrder>) -> Calendar {
         Calendar {
             zone,
@@ -60,12 +60,12 @@ impl Calendar {
         }
     }
 
-    /// Order of day and month that was assumed, where no date of the log has shown it.
+    /// Order of day and month that was assumed; `None` if a date of the log has shown the order.
     pub(crate) fn assumed(&self) -> Option<DateOrder> {
         self.assumed.filter(|_| self.proven.is_none())
     }
 
-    /// Takes the date of the line in which a run names its host.
+    /// Begins a run; `header` is the date of its line that names the host.
     pub(crate) fn begin_run(&mut self, header: Option<RawDate>) {
         self.header = header;
         self.today = None;
@@ -74,7 +74,7 @@ impl Calendar {
         }
     }
 
-    /// The instant of a time. `None` when it has no date, or an impossible one.
+    /// The timestamp of a printed time; `None` if it has no date, or an impossible one.
     pub(crate) fn instant(&mut self, stamp: &PrintedTimestamp) -> Option<Instant> {
         let was_open = self.proven.is_none();
         let before = self.last_other.take();
@@ -83,7 +83,7 @@ impl Calendar {
             None => self.undated(stamp),
         }?;
         self.last = Some(at);
-        // The times so far were read in the order that was assumed, and it was the wrong one.
+        // The earlier times were read in the assumed order, which was wrong.
         let is_wrong = was_open && self.proven.is_some() && self.assumed != self.proven;
         Some(Instant {
             at,
@@ -107,7 +107,7 @@ impl Calendar {
         self.at(stamp, date(raw, order)?)
     }
 
-    /// Reads a date that can be read both ways, in the way with which the log continues.
+    /// Reads an ambiguous date in the order in which it follows the previous time.
     fn undecided(
         &mut self,
         stamp: &PrintedTimestamp,
@@ -148,7 +148,7 @@ impl Calendar {
         };
         let mut instant = self.at(stamp, today)?;
         let mut today = today;
-        // Past midnight, the time is smaller than before.
+        // A time of day that is earlier than the previous one belongs to the next date.
         if self.today.is_some()
             && self
                 .last
@@ -169,8 +169,8 @@ impl Calendar {
         }
     }
 
-    /// The instant of a local time. Where the clock was set back at the end of summer, an hour comes twice; it is the
-    /// second one where the first lies before the last time that was read.
+    /// The timestamp of a local time. When daylight saving time ends, one hour occurs twice; it is the second one if
+    /// the first is earlier than the last time that was read.
     fn in_zone(&self, local: DateTime) -> Option<Timestamp> {
         let first = self.zone.to_ambiguous_timestamp(local).compatible().ok()?;
         let second = self.zone.to_ambiguous_timestamp(local).later().ok()?;
@@ -180,7 +180,7 @@ impl Calendar {
         }
     }
 
-    /// Notes the order where a date has only one.
+    /// Records the order of day and month if the date is unambiguous.
     fn prove(&mut self, raw: RawDate) {
         if raw.year_first || self.proven.is_some() {
             return;
@@ -190,7 +190,7 @@ impl Calendar {
         self.proven = match (day_first, month_first) {
             (true, false) => Some(DateOrder::DayFirst),
             (false, true) => Some(DateOrder::MonthFirst),
-            // Every locale that parts dates by dots has the day in front.
+            // Every locale that separates dates by dots has the day first.
             (true, true) if raw.separator == '.' => Some(DateOrder::DayFirst),
             _ => None,
         };
@@ -216,7 +216,7 @@ fn date(raw: RawDate, order: DateOrder) -> Option<Date> {
         DateOrder::DayFirst => (c, b, a),
         DateOrder::MonthFirst => (c, a, b),
     };
-    // Two digits are of the century in which there is sysstat.
+    // A two-digit year is in this century, since sysstat is not older.
     let year = if year < 100 { year + 2000 } else { year };
     Date::new(year, i8::try_from(month).ok()?, i8::try_from(day).ok()?).ok()
 }
@@ -273,7 +273,7 @@ mod tests {
             "2026-03-04T23:59:59Z"
         );
         assert_eq!(calendar.assumed(), Some(DateOrder::MonthFirst));
-        // By the month it would be a month later; by the day, a second is gone since 3 April.
+        // With the month first it would be a month later; with the day first, one second has passed since 3 April.
         let instant = calendar
             .instant(&stamp("04/04/26 00:00:00").unwrap())
             .unwrap();

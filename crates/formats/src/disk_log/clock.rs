@@ -1,13 +1,13 @@
-//! Times of day in the form of any locale (strftime's `%X`), as sar prints them.
+//! Times of day in the format of any locale (strftime's `%X`), as sar prints them.
 
 use jiff::civil::Time;
 
 use super::stamp::PrintedTimestamp;
 
-/// The longest text that can be a time.
+/// Maximum length of a text that can be a time.
 const MAX_TEXT_BYTES: usize = 96;
 
-/// The words for the halves of the day, of the locales of glibc 2.36 whose clocks have twelve hours.
+/// The words for AM and PM in the locales of glibc 2.36 with a twelve-hour clock.
 const HALVES: &[(&str, &str)] = &[
     ("AM", "PM"),
     ("AN", "EW"),
@@ -57,7 +57,7 @@ const HALVES: &[(&str, &str)] = &[
     ("오전", "오후"),
 ];
 
-/// The digit zero of scripts whose locales print times in digits of their own.
+/// The digit zero of each script in whose digits a locale prints times.
 const ZEROS: [u32; 7] = [0x0660, 0x06f0, 0x0966, 0x09e6, 0x0b66, 0x1040, 0x1090];
 
 /// Words and signs around the numbers: of hours, minutes and seconds, and Norwegian's "kl.".
@@ -107,7 +107,7 @@ pub(crate) fn time_of_day(text: &str) -> Option<PrintedTimestamp> {
     }
     let (hour, minute, second) = match numbers[..] {
         [hour, minute, second] => (hour, minute, second),
-        // Norway's has no seconds.
+        // The Norwegian format has no seconds.
         [hour, minute] if words.iter().any(|word| word == "kl") => (hour, minute, 0),
         _ => return None,
     };
@@ -142,8 +142,8 @@ fn digit(character: char) -> Option<i8> {
     i8::try_from(digit).ok()
 }
 
-/// The half of the day that the words around a time name: `Some(None)` where the clock has 24 hours, `None` where a
-/// word does not belong to a time.
+/// The half of the day in the words around a time, true for PM: `Some(None)` for a 24-hour clock, `None` if a word does
+/// not belong to a time.
 fn half(words: &[String]) -> Option<Option<bool>> {
     let rest: Vec<&String> = words
         .iter()

@@ -1,4 +1,4 @@
-//! Guesses the columns of a log whose headers are gone, and checks the guess against the figures.
+//! Guesses the columns of a log without headers, and verifies the guess against the figures.
 
 use super::columns::{Column, Columns, Figure, Part};
 use super::number::Number;
@@ -56,7 +56,7 @@ const SETS: [(&str, &str); 11] = [
     ),
 ];
 
-/// The names of the units in headers of `-x`, and without.
+/// The names of the units in headers with `-x`, and without.
 const UNITS: [(&str, &str); 3] = [("kB", "kB"), ("sec", "Blk"), ("MB", "MB")];
 
 /// A guess of the columns, and the evidence for it.
@@ -68,17 +68,17 @@ pub struct ColumnGuess {
     pub printed_by: &'static str,
     /// Number of relations between figures that were checked, such as size = bytes / requests.
     pub checked: u64,
-    /// Number of them that hold.
+    /// Number of checked relations that hold.
     pub held: u64,
 }
 
-/// Relations that must have been checked before a guess is believed.
+/// Minimum number of checked relations for a guess to be accepted.
 const MIN_RELATIONS: u64 = 4;
 
-/// Number of checked relations from which a guess is believed, so that no more need be read.
+/// Number of checked relations that is sufficient, so that no more lines need to be read.
 pub(crate) const SUFFICIENT_RELATIONS: u64 = 60;
 
-/// Columns of lines of figures, if one known set fits nearly all that can be checked, and no other does.
+/// Guesses the columns of lines of figures: the one known set for which nearly all checked relations hold.
 pub(crate) fn guess(rows: &[Vec<Number>]) -> Option<ColumnGuess> {
     let count = usual_count(rows)?;
     let mut guesses: Vec<ColumnGuess> = candidates(count)
@@ -99,8 +99,8 @@ pub(crate) fn guess(rows: &[Vec<Number>]) -> Option<ColumnGuess> {
         .filter(|guess| guess.checked >= MIN_RELATIONS && fits(guess) >= 0.95)
         .collect();
     guesses.sort_by(|a, b| fits(b).total_cmp(&fits(a)).then(b.checked.cmp(&a.checked)));
-    // Two that fit alike leave it open what the figures mean, unless they mean the same by both: where
-    // nothing completes, the unit does not matter.
+    // If two sets fit equally well, the meaning of the figures is open, unless both give the same figures: if no
+    // requests complete, the unit does not matter.
     let best = guesses.first()?;
     let of_count = || rows.iter().filter(|row| row.len() == count);
     let is_open = guesses[1..].iter().any(|rival| {
@@ -174,7 +174,7 @@ fn unit(name: &str, extended: &str, basic: &str) -> String {
     }
 }
 
-/// Number of relations between the figures of a line that can be checked, and number of those that hold.
+/// Number of relations between the figures of a line that can be checked, and how many of them hold.
 fn check(columns: &Columns, row: &[Number]) -> (u64, u64) {
     let figures = figures(columns, row);
     if figures.reset {
@@ -200,18 +200,18 @@ fn check(columns: &Columns, row: &[Number]) -> (u64, u64) {
     (tests, passed)
 }
 
-/// True if two figures are equal but for rounding.
+/// True if two figures are equal except for rounding.
 fn nearly_equal(a: f64, b: f64, relative: f64, absolute: f64) -> bool {
     (a - b).abs() <= relative * a.abs().max(b.abs()) + absolute
 }
 
-/// A mean size is the bytes of the parts by their requests.
+/// True if a mean size equals the bytes of its parts divided by their requests.
 fn size(figures: &Figures, columns: &Columns, of: Part, parts: &[Part]) -> Option<bool> {
     let stated = figures.get(of, Figure::Size)?;
     let sum = |figure| parts.iter().map(|part| figures.get(*part, figure)).sum();
     let (iops, bytes): (Option<f64>, Option<f64>) = (sum(Figure::Iops), sum(Figure::Bytes));
     let (iops, bytes) = (iops?, bytes?);
-    // Rates are printed in hundredths; below that, nothing can be determined.
+    // Rates are printed with two decimals; smaller ones cannot be checked.
     let hundredth = columns.list.iter().find_map(|column| match column {
         Column::Flow(_, Figure::Bytes, factor) => Some(factor * 0.01),
         _ => None,
@@ -221,7 +221,7 @@ fn size(figures: &Figures, columns: &Columns, of: Part, parts: &[Part]) -> Optio
         .then(|| nearly_equal(stated, bytes / iops, error + 0.01, 6.0))
 }
 
-/// True if the merged share is the share of merged requests in all that came.
+/// True if the merged share equals merged requests divided by merged and completed ones.
 fn merged_share(figures: &Figures, part: Part) -> Option<bool> {
     let stated = figures.get(part, Figure::MergedShare)?;
     let merged = figures.get(part, Figure::Merged)?;
@@ -229,7 +229,7 @@ fn merged_share(figures: &Figures, part: Part) -> Option<bool> {
     (merged >= 0.2).then(|| nearly_equal(stated, merged / all, 0.05, 0.001))
 }
 
-/// The service time is the busy time by the requests.
+/// True if the service time equals the busy time divided by the requests.
 fn service(figures: &Figures) -> Option<bool> {
     let stated = figures.service?;
     let requests =
@@ -239,13 +239,13 @@ fn service(figures: &Figures) -> Option<bool> {
         .then(|| nearly_equal(stated, busy * 1e9 / requests, 0.05, 10_000.0))
 }
 
-/// True if no bytes are transferred where no requests complete. Other parts are not checked.
+/// True if no bytes are transferred although no requests complete; `None` if requests complete.
 fn is_idle_without_bytes(figures: &Figures, part: Part) -> Option<bool> {
     let is_moved = figures.get(part, Figure::Bytes)? >= 4096.0;
     (figures.get(part, Figure::Iops)? == 0.0 && is_moved).then_some(false)
 }
 
-/// True if a figure that is printed in two units is the same in both: `rsec/s` and `rkB/s` of sysstat 5.
+/// True if figures that are printed in two units agree: `rsec/s` and `rkB/s` of sysstat 5.
 fn same_in_two_units(columns: &Columns, row: &[Number]) -> Option<bool> {
     let bytes = |(column, number): (&Column, &Number)| match column {
         Column::Flow(part, Figure::Bytes, factor) => Some((*part, number.value * factor, *factor)),
@@ -262,7 +262,7 @@ fn same_in_two_units(columns: &Columns, row: &[Number]) -> Option<bool> {
     same
 }
 
-/// The mean time of all lies between those of reads and writes.
+/// True if the mean time of all requests lies between those of reads and writes.
 fn wait(figures: &Figures) -> Option<bool> {
     let all = figures.get(Part::All, Figure::Wait)?;
     let mean = |part| {
@@ -276,7 +276,7 @@ fn wait(figures: &Figures) -> Option<bool> {
         .then(|| nearly_equal(all, (read_time + write_time) / requests, 0.05, 20_000.0))
 }
 
-/// True if the busy time is a share, and the number in flight is one that a queue can hold.
+/// True if the busy time is a valid share, and a queue can hold the number of requests in flight.
 fn busy(figures: &Figures) -> Option<bool> {
     let busy = figures.busy?;
     (busy > 0.0).then(|| busy <= 1.1 && figures.in_flight.is_none_or(|count| count < 1e5))

@@ -28,17 +28,17 @@ impl Part {
 /// Figure of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Figure {
-    /// Requests completed, a second.
+    /// Requests completed per second.
     Iops,
-    /// Bytes a second.
+    /// Bytes per second.
     Bytes,
-    /// Requests merged, a second.
+    /// Requests merged per second.
     Merged,
-    /// The mean time, in nanoseconds.
+    /// Mean time of a request in nanoseconds.
     Wait,
-    /// The mean size, in bytes.
+    /// Mean size of a request in bytes.
     Size,
-    /// The share that was merged.
+    /// Share of requests that were merged.
     MergedShare,
     /// Bytes in the whole interval.
     Moved,
@@ -52,16 +52,16 @@ impl Figure {
 /// Meaning of a column.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Column {
-    /// A figure of some requests, and the factor from the printed number to this program's unit.
+    /// A figure of one kind of requests, and the factor that converts the printed number to this program's unit.
     Flow(Part, Figure, f64),
     /// Requests in flight on average.
     InFlight,
-    /// The share of time in which anything was in flight; printed in percent.
+    /// Share of time in which any request was in flight; printed in percent.
     Busy,
-    /// `svctm`, the busy time for each request in milliseconds. It has no meaning for a device that serves requests
-    /// in parallel, and only serves to check a guess.
+    /// `svctm`, the busy time per request in milliseconds. It has no meaning for a device that serves requests in
+    /// parallel, and is only used to verify a guess.
     Service,
-    /// A column that is not known.
+    /// An unknown column.
     Unknown,
 }
 
@@ -77,8 +77,8 @@ fn unit(name: &str) -> Option<f64> {
 }
 
 impl Column {
-    /// The column of this name (iostat(1) and sar(1) of sysstat 5 to 12), also in the forms of their JSON:
-    /// without percent signs, and without `/s`.
+    /// The column with this name (iostat(1) and sar(1) of sysstat 5 to 12). The names in their JSON have no percent
+    /// signs and no `/s`.
     pub(crate) fn by_name(name: &str) -> Column {
         match name {
             "tps" => Column::Flow(Part::All, Figure::Iops, 1.0),
@@ -163,13 +163,13 @@ pub(crate) enum NamePlace {
     Last,
 }
 
-/// The columns of a device report, in their order. Reads the header line of such a report, such as
+/// The columns of a device report, in order. Parsed from a header line such as
 /// `Device r/s w/s rkB/s wkB/s await %util`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Columns {
     pub(crate) list: Vec<Column>,
     pub(crate) names: NamePlace,
-    /// The spaces in front of the header: names of groups have one more.
+    /// Number of spaces before the header: names of groups have one more.
     pub(crate) indent: usize,
     text: String,
 }
@@ -182,18 +182,18 @@ pub struct Columns {
 )]
 pub struct ColumnsError(String);
 
-/// The longest header that is believed, in columns.
+/// Maximum number of columns in a header.
 const MAX_HEADER_COLUMNS: usize = 64;
 
 impl Columns {
-    /// Columns of a header line; `None` when it is none. The word for the device is ignored, since old versions
-    /// translated it.
+    /// Columns of a header line; `None` if the line is not a header. The word for the device is ignored, since old
+    /// versions translated it.
     pub(crate) fn of_header(line: &str) -> Option<Columns> {
-        // Another tool's columns may have names of these.
+        // Another tool's columns may have some of these names.
         Columns::of_names(line).filter(|_| super::other_tool::tool(line).is_none())
     }
 
-    /// Columns of a line that is a header of iostat or of sar, or of no tool at all.
+    /// Columns of a line of column names. The line need not be a header: another tool's header may pass too.
     pub(crate) fn of_names(line: &str) -> Option<Columns> {
         let words: Vec<&str> = line.split_whitespace().collect();
         if !(3..=MAX_HEADER_COLUMNS).contains(&words.len()) {
@@ -212,7 +212,7 @@ impl Columns {
         } else {
             return None;
         };
-        // A column of a version to come may be among them, or one that was cut off at the end.
+        // Up to a quarter may be unknown: columns of a future version, or one that was cut off at the end.
         let is_header = known >= 2 && known * 4 >= words.len() * 3;
         let has_numbers = words
             .iter()
@@ -225,13 +225,13 @@ impl Columns {
         })
     }
 
-    /// Number of figures of a line.
+    /// Number of figures in a line.
     pub(crate) fn count(&self) -> usize {
         self.list.len()
     }
 
-    /// True if the header may have been cut off, so that lines may have figures that it does not name: all
-    /// tables end with the busy time or with an amount.
+    /// True if the header may have been cut off, so that lines may have figures that it does not name: every table ends
+    /// with the busy time or with an amount.
     pub(crate) fn may_lack(&self) -> bool {
         let last = self.list.last();
         let is_last = matches!(last, Some(Column::Busy | Column::Flow(_, Figure::Moved, _)));
@@ -243,7 +243,7 @@ impl Columns {
         &self.text
     }
 
-    /// The names of the columns that are not known.
+    /// The names of the unknown columns.
     pub(crate) fn unknown(&self) -> impl Iterator<Item = &str> {
         let skipped = usize::from(self.names == NamePlace::First);
         let words = self.text.split(' ').skip(skipped);
@@ -254,12 +254,12 @@ impl Columns {
     }
 }
 
-/// Reader of a log's headers. They are nearly all alike, so the last one is kept.
+/// Cache of the last header of a log, since nearly all headers are equal.
 #[derive(Debug, Default)]
 pub(crate) struct LastHeader(Option<(String, Arc<Columns>)>);
 
 impl LastHeader {
-    /// The columns of a header line, as of [`Columns::of_header`].
+    /// The columns of a header line, as [`Columns::of_header`] returns them.
     pub(crate) fn columns(&mut self, line: &str) -> Option<Arc<Columns>> {
         if let Some((header, columns)) = &self.0
             && header == line
@@ -275,7 +275,7 @@ impl LastHeader {
 impl FromStr for Columns {
     type Err = ColumnsError;
 
-    /// A header, with spaces or commas between the names; the word `Device` may be left out.
+    /// Parses a header, with spaces or commas between the names; the word `Device` may be left out.
     fn from_str(text: &str) -> Result<Columns, ColumnsError> {
         let spaced = text.replace(',', " ");
         let first = spaced.split_whitespace().next().unwrap_or_default();

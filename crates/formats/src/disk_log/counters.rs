@@ -1,4 +1,4 @@
-//! Figures of an interval, from two readings of a device's counters.
+//! Computes the figures of an interval from two readings of a device's counters.
 
 use super::columns::{Column, Figure, Part};
 use super::row::Figures;
@@ -6,31 +6,31 @@ use super::row::Figures;
 /// The kinds of requests that the kernel counts.
 pub(crate) const PARTS: [Part; 4] = [Part::Read, Part::Write, Part::Discard, Part::Flush];
 
-/// Totals of one kind of requests, since the device came.
+/// Totals of one kind of requests since the device was added.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct FlowCounters {
     pub(crate) requests: Option<f64>,
     pub(crate) merged: Option<f64>,
     pub(crate) bytes: Option<f64>,
-    /// Time that the requests took together.
+    /// Sum of the requests' times in seconds.
     pub(crate) seconds: Option<f64>,
 }
 
-/// Totals of a device since it came.
+/// Totals of a device since it was added.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Counters {
     /// Counters of each kind of request, in the order of [`PARTS`].
     pub(crate) flows: [FlowCounters; PARTS.len()],
-    /// Time in which anything was in flight, in seconds.
+    /// Time in which any request was in flight, in seconds.
     pub(crate) busy: Option<f64>,
-    /// The sum over all requests of the time that each was in flight, in seconds.
+    /// Sum over all requests of the time in flight, in seconds.
     pub(crate) weighted: Option<f64>,
-    /// Requests in flight at the moment of reading.
+    /// Requests in flight when the counters were read.
     pub(crate) in_flight: Option<u64>,
 }
 
 impl Counters {
-    /// Figures of the seconds since an earlier reading; unknown where a counter went back.
+    /// Figures of the interval of `seconds` since an earlier reading; unknown if a counter decreased.
     pub(crate) fn since(&self, before: &Counters, seconds: f64) -> Figures {
         let mut figures = Figures::default();
         let mut waited = None;
@@ -54,13 +54,13 @@ impl Counters {
             );
             waited = took.map_or(waited, |took| Some(waited.unwrap_or_default() + took));
         }
-        // What the requests waited in sum is what was in flight on average, times the interval.
+        // The sum of the requests' times equals the mean number in flight times the interval.
         let weighted = difference(self.weighted, before.weighted).or(waited);
         if let Some(weighted) = weighted {
             figures.put(Column::InFlight, weighted / seconds);
         }
         if let Some(busy) = difference(self.busy, before.busy) {
-            // The clock of the counters and that of the readings differ by a little.
+            // The counters' clock and the readings' clock differ slightly.
             figures.put(Column::Busy, (busy / seconds * 100.0).min(100.0));
         }
         figures.pending = self.in_flight;
@@ -68,7 +68,7 @@ impl Counters {
     }
 }
 
-/// The growth of a counter.
+/// Increase of a counter.
 fn difference(now: Option<f64>, before: Option<f64>) -> Option<f64> {
     Some(now? - before?)
 }

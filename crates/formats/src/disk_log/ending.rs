@@ -1,20 +1,20 @@
-//! End and length of an interval in the JSON of sadf.
+//! End and length of an interval in sadf's JSON.
 
 use super::calendar::{Calendar, Instant};
 use super::stamp::stamp;
 
-/// The object `timestamp`, as far as it was read.
+/// Fields of the object `timestamp` that were read so far.
 #[derive(Debug, Default)]
 pub(crate) struct TimestampFields {
     date: String,
     time: String,
     is_utc: bool,
-    /// Seconds.
+    /// Length of the interval in seconds.
     pub(crate) interval: Option<f64>,
 }
 
 impl TimestampFields {
-    /// Takes a number of it.
+    /// Sets a numeric field.
     pub(crate) fn number(&mut self, key: &str, number: f64) {
         match key {
             "utc" => self.is_utc = number != 0.0,
@@ -23,7 +23,7 @@ impl TimestampFields {
         }
     }
 
-    /// Takes a text of it.
+    /// Sets a text field.
     pub(crate) fn text(&mut self, key: &str, text: String) {
         match key {
             "date" => self.date = text,
@@ -32,7 +32,7 @@ impl TimestampFields {
         }
     }
 
-    /// The end.
+    /// The end of the interval.
     pub(crate) fn instant(&self, calendar: &mut Calendar) -> Option<Instant> {
         let zone = if self.is_utc { " UTC" } else { "" };
         let stamp = stamp(&format!("{} {}{zone}", self.date, self.time))?;

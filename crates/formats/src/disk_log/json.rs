@@ -1,8 +1,8 @@
-//! Reads JSON as it comes, whole or cut off by Ctrl-C: that of `iostat -o JSON`, of `sadf -j`, and answers of
+//! Reads JSON as a stream, complete or cut off by Ctrl-C: that of `iostat -o JSON`, of `sadf -j`, and answers of
 //! Prometheus with the counters of node_exporter.
 //!
-//! A log is too long to be read as one document, may be cut at any byte, and another run may be appended after the
-//! cut. So only the tokens are examined, and the objects and lists around them.
+//! A log may be too long to be read as one document, may be cut at any byte, and another run may be appended after the
+//! cut. So it is read token by token, with a stack of the enclosing objects and lists.
 
 use record::sample::{CpuShares, Fraction, SampleSource, SourceKind};
 
@@ -17,17 +17,17 @@ use super::report::{Report, Reports, Row};
 use super::row::Figures;
 use super::stamp;
 
-/// The longest word that is kept.
+/// Maximum length of a token; the rest is dropped.
 const MAX_TOKEN_BYTES: usize = 1024;
-/// The deepest nesting that is followed; sadf has nine levels.
+/// Maximum nesting depth; sadf has nine levels.
 const MAX_NESTING: usize = 64;
 
-/// Content of a bracket of JSON that is open.
+/// Meaning of an open bracket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum BracketContent {
     /// The list of reports.
     Reports,
-    /// One report: what was measured of an interval.
+    /// One report, of one interval.
     Report,
     /// The shares of the processors.
     Cpu,
@@ -35,7 +35,7 @@ enum BracketContent {
     Devices,
     /// Figures of one device.
     Device,
-    /// The end and the length of an interval, of sadf.
+    /// The end and the length of an interval, in sadf's JSON.
     Timestamp,
     /// The labels of a counter in Prometheus.
     Labels,
@@ -46,7 +46,7 @@ enum BracketContent {
     Other,
 }
 
-/// Position of the reader within a word.
+/// Position of the reader within a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Between,
@@ -112,7 +112,7 @@ impl Json {
         self.inside.is_empty() && self.state == State::Between
     }
 
-    /// The next report that is complete.
+    /// The next complete report.
     pub(crate) fn take(&mut self) -> Option<Report> {
         self.reports.take()
     }
@@ -122,7 +122,7 @@ impl Json {
         self.matrix.take()
     }
 
-    /// Takes a piece of a line. `ends`: the line ends with it.
+    /// Reads a piece of a line. `ends`: the line ends with it.
     pub(crate) fn feed(
         &mut self,
         line: u64,
@@ -142,7 +142,7 @@ impl Json {
         }
     }
 
-    /// The text is at its end, for now or for good.
+    /// Handles the end of the JSON, or of the log.
     pub(crate) fn end(&mut self, notes: &mut Notes) {
         let is_cut = |inside: &BracketContent| {
             [
@@ -155,7 +155,7 @@ impl Json {
         if self.name.is_some() || self.inside.last().is_some_and(is_cut) {
             notes.cut.add(self.line, "");
         }
-        // A number at the end of the text may be cut, and is not used.
+        // A number at the end of the text may be cut off, and is not used.
         self.state = State::Between;
         self.word.clear();
         self.string = None;
@@ -166,7 +166,7 @@ impl Json {
         self.inside.clear();
     }
 
-    /// Takes a byte. Returns whether it can be there.
+    /// Reads a byte; false if it cannot occur here.
     fn byte(&mut self, byte: u8, calendar: &mut Calendar) -> bool {
         match (self.state, byte) {
             (State::String, b'"') => {
@@ -174,7 +174,7 @@ impl Json {
                 let word = std::mem::take(&mut self.word);
                 self.string = Some(String::from_utf8_lossy(&word).into_owned());
             }
-            // No string of iostat goes over the end of a line: its end is lost.
+            // iostat prints no string over several lines: the end of this one is missing.
             (State::String | State::Escape, b'\n') => {
                 self.state = State::Between;
                 self.word.clear();
@@ -222,7 +222,7 @@ impl Json {
         let parent = self.inside.last().copied();
         let inside = match (key.as_deref(), parent) {
             (Some("hosts"), _) => {
-                // Another run, perhaps behind one that was cut off.
+                // Another run, perhaps after one that was cut off.
                 self.end_device();
                 self.end_cpu();
                 self.reports.begin_run();
@@ -291,7 +291,7 @@ impl Json {
         }
     }
 
-    /// Takes a word without quotes. Returns whether it is one of JSON.
+    /// Reads a token without quotes; false if it is not JSON.
     fn bare(&mut self, word: &str) -> bool {
         let key = self.key.take();
         if ["true", "false", "null"].contains(&word) {
@@ -321,7 +321,7 @@ impl Json {
         true
     }
 
-    /// Takes a string that is a value.
+    /// Uses a string that is a value.
     fn value(&mut self, calendar: &mut Calendar) {
         let (Some(key), Some(value)) = (self.key.take(), self.string.take()) else {
             return;
@@ -346,7 +346,7 @@ impl Json {
             }
             "disk_device" | "disk-device" => {
                 if self.name.is_some() {
-                    // The end of the device before is lost.
+                    // The end of the previous device is missing.
                     self.end_device();
                     self.reports.mark_damaged();
                 }

@@ -23,12 +23,12 @@ pub(crate) fn cpu_header(text: &str) -> Option<Vec<String>> {
     (has("user") && has("idle") && names.len() <= 16).then_some(names)
 }
 
-/// Shares of the processors. Without a header, six shares that add up to a whole are taken for them.
+/// Shares of the processors. Without a header, six figures that add up to 100 % are taken for them.
 pub(crate) fn cpu_shares(text: &str, names: Option<&[String]>) -> Option<CpuShares> {
     let numbers: Option<Vec<Number>> = text.split_whitespace().take(17).map(number).collect();
     let numbers = numbers?;
     let usual = ["user", "nice", "system", "iowait", "steal", "idle"].map(str::to_owned);
-    // No time passed on any processor where a report follows another at once.
+    // All shares are zero if a report follows another immediately.
     let has_header = names.is_some();
     let names = names.unwrap_or(&usual);
     let sum: f64 = numbers.iter().map(|number| number.value).sum();
@@ -45,7 +45,7 @@ pub(crate) fn cpu_shares(text: &str, names: Option<&[String]>) -> Option<CpuShar
     Some(shares)
 }
 
-/// Place of a share of the processors (iostat(1); `%sys` in sysstat 5).
+/// The field for a share of the processors by its name (iostat(1); `%sys` in sysstat 5).
 pub(crate) fn cpu_place<'a>(shares: &'a mut CpuShares, name: &str) -> Option<&'a mut Fraction> {
     match name {
         "user" => Some(&mut shares.user),
@@ -58,8 +58,8 @@ pub(crate) fn cpu_place<'a>(shares: &'a mut CpuShares, name: &str) -> Option<&'a
     }
 }
 
-/// True if a line is the header of a report that is not of disks: that of NFS before sysstat 11, and before 9 under the
-/// name of devices.
+/// True if a line is the header of a report that is not about disks: that of NFS before sysstat 11, which before 9
+/// called its mounts devices.
 pub(crate) fn is_other_header(text: &str) -> bool {
     let first = text.split_whitespace().next().unwrap_or_default();
     match first.trim_end_matches(':') {
@@ -108,7 +108,7 @@ impl BannerLine {
         BannerLine::of_line(text).map(|machine| machine.hostname)
     }
 
-    /// Adds its facts to the source.
+    /// Copies kernel, host and other properties to the source.
     pub(crate) fn note(self, source: &mut SampleSource) {
         source.kernel = Some(self.kernel);
         source.hostname = Some(self.hostname);
@@ -116,8 +116,7 @@ impl BannerLine {
     }
 }
 
-/// A line without the codes for the colours of a terminal, and without the zeros that a crash of the host leaves in
-/// files.
+/// A line without a terminal's colour codes, and without the zero bytes that a crash of the host leaves in files.
 pub(crate) fn strip_colours(text: &str) -> Cow<'_, str> {
     let text = text.trim_matches(['\0', '\u{feff}']);
     if !text.contains('\u{1b}') {

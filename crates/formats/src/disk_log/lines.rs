@@ -1,5 +1,4 @@
-//! Cuts a stream into lines of bounded length, so that a log without line ends needs no more memory
-//! than any other.
+//! Splits a stream into lines of bounded length, so that a log without line ends needs no more memory than any other.
 
 use std::io::{self, BufRead};
 
@@ -14,11 +13,11 @@ pub(crate) struct LinePiece<'a> {
     pub(crate) line: u64,
     /// Content, without the line end.
     pub(crate) bytes: &'a [u8],
-    /// The line begins here.
+    /// True if the line begins with this piece.
     pub(crate) begins: bool,
-    /// The line ends here: with a line end, or at the end of the stream.
+    /// True if the line ends with this piece: with a line end, or at the end of the stream.
     pub(crate) ends: bool,
-    /// True if a line end follows. Where none does, the stream may have been cut within a number.
+    /// True if a line end follows. If none does, the stream may have been cut within a number.
     pub(crate) terminated: bool,
 }
 
@@ -61,8 +60,8 @@ impl<R: BufRead> Lines<R> {
         }))
     }
 
-    /// Fills the buffer up to a line end, which is taken too, to the longest length, or to the end
-    /// of the stream. Returns whether a line end was found.
+    /// Fills the buffer up to and including a line end, to the maximum length, or to the end of the stream. Returns
+    /// true if a line end was found.
     fn fill(&mut self) -> io::Result<bool> {
         loop {
             let available = match self.input.fill_buf() {

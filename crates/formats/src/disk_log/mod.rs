@@ -1,9 +1,9 @@
-//! Logs of what disks did: of `iostat` (text of sysstat 5 to 12, and JSON), `sar -d`, `sadf` (`-d`, `-p` and `-j`)
+//! Logs of disk statistics: of `iostat` (text of sysstat 5 to 12, and JSON), `sar -d`, `sadf` (`-d`, `-p` and `-j`)
 //! and `vmstat -d`, and answers of Prometheus with the counters of node_exporter.
 //!
 //! A log is read as a stream of [`LogReport`]s, in bounded memory however long it is. The meaning of a column is
-//! given by its header; where headers are missing, by the user or by a guess that the figures must confirm. The forms
-//! are those of the tools' manuals and of their output (`fixtures/`).
+//! given by its header; if headers are missing, by the user or by a guess that the figures must confirm. The formats
+//! are those in the tools' manuals and of their output (`fixtures/`).
 
 mod calendar;
 mod clock;
@@ -52,7 +52,7 @@ use text::ColumnsLost;
 /// Content of the first report of a run of iostat.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FirstReport {
-    /// Recognized by the blank line that `iostat -y` leaves in its place; else the means since boot.
+    /// An interval if `iostat -y` left a blank line in place of the means since boot; else the means since boot.
     #[default]
     Tell,
     /// The means since boot.
@@ -61,7 +61,7 @@ pub enum FirstReport {
     Interval,
 }
 
-/// Facts that a log may lack.
+/// Information that a log may lack.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The columns of lines without a header.
@@ -77,7 +77,7 @@ pub struct Options {
 }
 
 impl Default for Options {
-    /// Options for a log that has all facts itself, with times in UTC.
+    /// Options for a log that lacks nothing, with times in UTC.
     fn default() -> Options {
         Options {
             columns: None,
@@ -96,17 +96,17 @@ pub struct LogReport {
     pub sample: Sample,
     /// The line where it begins, from 1.
     pub line: u64,
-    /// True if the report shows the means since boot. It has no place among the intervals then, and its length is
-    /// zero where the log does not give it.
+    /// True if the report shows the means since boot. It is then not an interval, and its length is zero if the log
+    /// does not give it.
     pub since_boot: bool,
-    /// True if the report is the only one of its run of iostat, and the log does not give its length, where that is
-    /// zero. Where it shows the means since boot, nothing better is known of that run.
+    /// True if the report is the only one of its run of iostat. Its length is zero if the log does not give it. If it
+    /// shows the means since boot, the log has nothing else of this run.
     pub alone: bool,
-    /// Number of the run of the tool that printed it, from 1; 1 for all where the log does not show where runs begin.
+    /// Number of the run of the tool that printed it, from 1; always 1 if the log does not show where runs begin.
     pub run: u64,
 }
 
-/// Reason for which a log was not read to its end.
+/// Reason why a log was not read to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
     /// The log could not be read.
@@ -145,12 +145,12 @@ pub enum LogError {
     /// The log was written by another tool.
     #[error("line {line} looks like the output of {}; {}", .tool.name, .tool.instead)]
     Other {
-        /// The line by which the tool is known.
+        /// The line by which the tool was recognized.
         line: u64,
         /// Tool whose output the line looks like.
         tool: OtherTool,
     },
-    /// The log is of several hosts.
+    /// The log has lines of several hosts.
     #[error(
         "line {line} is of the host {other}, and those before it of {first}: disks of one name would be taken for one \
          disk; give the log of one host (of lines that begin with its name: grep {first} LOG)"
@@ -166,7 +166,7 @@ pub enum LogError {
     /// The log is an answer of Prometheus without usable counters of one host's disks.
     #[error("{0}")]
     Matrix(#[from] MatrixError),
-    /// The log holds no report.
+    /// The log has no report.
     #[error(
         "it holds no report of iostat, sar -d, sadf or vmstat -d, in none of its {lines} lines"
     )]

@@ -1,21 +1,21 @@
-//! Remarks on a log, next to its figures.
+//! Notes on a log: what was not understood, assumed or left out.
 
 use super::calendar::DateOrder;
 use super::column_guess::ColumnGuess;
 
-/// Number of line numbers kept of lines that were not understood.
+/// Maximum number of line numbers kept for one kind of note.
 const MAX_LINE_NUMBERS: usize = 10;
-/// Number of characters shown of such a line.
+/// Maximum number of characters shown of a line.
 const MAX_LINE_CHARS: usize = 60;
-/// Number of names kept of columns and groups.
+/// Maximum number of names kept of columns and groups.
 const NAMES: usize = 16;
 
-/// Lines of one kind of trouble.
+/// Lines with the same problem.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LineNotes {
-    /// Number of them.
+    /// Number of lines.
     pub count: u64,
-    /// The numbers of the first ten, from 1.
+    /// Line numbers of the first ten, from 1.
     pub first: Vec<u64>,
     /// The first one, shortened, without control characters.
     pub example: String,
@@ -42,7 +42,7 @@ impl LineNotes {
         }
     }
 
-    /// The line numbers in words: "line 7", or "lines 7, 9 and 12 more".
+    /// The line numbers as text: "line 7", or "lines 7, 9 and 12 more".
     fn numbers(&self) -> String {
         let listed: Vec<String> = self.first.iter().map(u64::to_string).collect();
         let more = self.count - self.first.len() as u64;
@@ -54,12 +54,12 @@ impl LineNotes {
     }
 }
 
-/// Remarks on a log.
+/// Notes on a log.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Notes {
     /// Lines that are not part of iostat's output.
     pub garbage: LineNotes,
-    /// Lines of figures that were cut off. Their figures are used, but for a last one that may be cut itself.
+    /// Lines of figures that were cut off. Their figures are used, except for a last one that may itself be cut.
     pub cut: LineNotes,
     /// Number of samples, without those since boot.
     pub samples: u64,
@@ -67,19 +67,19 @@ pub struct Notes {
     pub since_boot: u64,
     /// Number of reports that are the only ones of their runs of iostat.
     pub alone: u64,
-    /// Names of columns that are not known.
+    /// Names of unknown columns.
     pub unknown_columns: Vec<String>,
-    /// The columns that were guessed, where headers are gone.
+    /// The columns that were guessed, if headers are missing.
     pub guess: Option<ColumnGuess>,
-    /// The order of day and month that was assumed, where no date of the log shows it.
+    /// The order of day and month that was assumed, if no date of the log shows it.
     pub date_order: Option<DateOrder>,
-    /// True if the log does not give the length of its intervals, which were taken to be a second.
+    /// True if the log does not give the length of its intervals, which was assumed to be one second.
     pub interval_unknown: bool,
-    /// Number of places in which a device was missing and was taken to have been idle, as with `-z`.
+    /// Number of times that a device was missing from a report and was assumed to be idle, as with `-z`.
     pub missing: u64,
     /// Groups that were left out, since their members are listed.
     pub groups: Vec<String>,
-    /// Names of rows that are statistics of others, and were left out.
+    /// Names of rows that are statistics of other rows, and were left out.
     pub statistics: Vec<String>,
 }
 

@@ -1,25 +1,25 @@
 //! Numbers as iostat prints them.
 
-/// A number as it is printed.
+/// A printed number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Number {
-    /// Value of the number. Not finite for `nan` and `inf`, which old versions print of counters that went back.
+    /// Value of the number. Not finite for `nan` and `inf`, which old versions print if a counter decreased.
     pub(crate) value: f64,
-    /// Value of a unit behind it, in bytes, regardless of the header: `15.2M`.
+    /// Value in bytes of a unit after the number, as in `15.2M`; it overrides the unit of the header.
     pub(crate) unit: Option<f64>,
     /// Digits after the decimal point.
     pub(crate) decimals: usize,
 }
 
 impl Number {
-    /// The most by which rounding moved it: half of its last digit.
+    /// Maximum rounding error: half of the last digit.
     pub(crate) fn rounding(&self) -> f64 {
         0.5 * 10_f64.powi(-(self.decimals as i32))
     }
 }
 
-/// Reads a number with a decimal point or comma, and perhaps a percent sign or a unit behind it.
-/// The units are powers of 1024, as `iostat --human` prints them.
+/// Parses a number with a decimal point or comma, and perhaps a percent sign or a unit after it. The units are powers
+/// of 1024, as `iostat --human` prints them.
 pub(crate) fn number(text: &str) -> Option<Number> {
     let bare = text.trim_start_matches(['-', '+']);
     if ["nan", "inf"]
@@ -60,8 +60,8 @@ pub(crate) fn number(text: &str) -> Option<Number> {
     })
 }
 
-/// The value of digits before and behind a decimal point. Up to fifteen digits, the quotient of two
-/// whole numbers that a float holds exactly is the float that is nearest.
+/// The value of digits before and after a decimal point. With up to fifteen digits, it is the quotient of two integers
+/// that a double holds exactly, which is the nearest double.
 fn decimal(whole: &str, fraction: &str) -> Option<f64> {
     if whole.len() + fraction.len() > 15 {
         return format!("{whole}.{fraction}0").parse().ok();

@@ -3,13 +3,13 @@
 
 use super::LogError;
 
-/// The host that was named first.
+/// Verifies that a log is of one host; holds the host that was named first.
 #[derive(Debug, Default)]
 pub(crate) struct OneHost(Option<String>);
 
-/// Names that a host has before it is given one.
+/// Names of a host that has not been given a name.
 const PLACEHOLDER_NAMES: [&str; 3] = ["localhost", "(none)", "unknown"];
-/// Words that count runs, where a number follows them.
+/// Words that, followed by a number, count runs.
 const COUNTS: [&str; 13] = [
     "run",
     "round",
@@ -25,11 +25,11 @@ const COUNTS: [&str; 13] = [
     "step",
     "tick",
 ];
-/// The longest name that is kept.
+/// Maximum length of a name.
 const MAX_NAME_BYTES: usize = 255;
 
 impl OneHost {
-    /// Takes the name of a host from this line.
+    /// Verifies the name of a host in this line.
     ///
     /// # Errors
     /// Where another host was named first.
@@ -45,8 +45,8 @@ impl OneHost {
         }
     }
 
-    /// True if two words in front of lines are names of hosts. They may instead be counts, such as numbers of runs,
-    /// or aliases, where the tool itself names its host and that is neither of them.
+    /// True if two words before lines are names of hosts. If the tool itself named a host that is neither of them, they
+    /// may instead be counts, such as numbers of runs, or aliases.
     pub(crate) fn are_hosts(&self, one: &str, other: &str) -> bool {
         let is_one_of = |name: &String| {
             [one, other]
@@ -57,12 +57,12 @@ impl OneHost {
     }
 }
 
-/// True if a host was given this name.
+/// True if this is a name that a host was given, not a placeholder.
 pub(crate) fn is_given(name: &str) -> bool {
     !name.is_empty() && name.len() <= MAX_NAME_BYTES && !PLACEHOLDER_NAMES.contains(&label(name))
 }
 
-/// The lines are of several hosts.
+/// The error for a log of several hosts.
 pub(crate) fn several(line: u64, first: &str, other: &str) -> LogError {
     LogError::Hosts {
         line,
@@ -71,7 +71,7 @@ pub(crate) fn several(line: u64, first: &str, other: &str) -> LogError {
     }
 }
 
-/// The name without its domain, and an address as a whole.
+/// The name without its domain; an IP address unchanged.
 fn label(name: &str) -> &str {
     let label = name.split('.').next().unwrap_or(name);
     match label.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -80,8 +80,7 @@ fn label(name: &str) -> &str {
     }
 }
 
-/// Words in which the texts in front of two lines name two hosts: the same word with another number, as `db1` and
-/// `db2`.
+/// Words by which the texts before two lines name two hosts: the same word with another number, as `db1` and `db2`.
 pub(crate) fn differing_hosts<'a>(one: &'a str, other: &'a str) -> Option<(&'a str, &'a str)> {
     let letters = |word: &'a str| {
         word.split(|c: char| c.is_ascii_digit())
@@ -91,7 +90,7 @@ pub(crate) fn differing_hosts<'a>(one: &'a str, other: &'a str) -> Option<(&'a s
     pairs.find(|&(a, b)| a != b && is_name(a) && is_name(b) && letters(a).eq(letters(b)))
 }
 
-/// Words of the text in front of a line that may be names of hosts.
+/// Words of the text before a line that may be names of hosts.
 pub(crate) fn names(front: &str) -> impl Iterator<Item = &str> {
     candidate_words(front).filter(|word| is_name(word))
 }
@@ -102,8 +101,8 @@ fn candidate_words(front: &str) -> impl Iterator<Item = &str> {
         .filter(|word| !word.is_empty())
 }
 
-/// True if a word with a number may be the name of a host. A number alone is a count or a time, and so is one after a
-/// word that counts.
+/// True if a word with a number may be the name of a host. A number alone, or after a word that counts, is a count or a
+/// time.
 fn is_name(word: &str) -> bool {
     word.starts_with(|c: char| c.is_alphabetic())
         && word.contains(|c: char| c.is_ascii_digit())
@@ -128,19 +127,19 @@ fn is_number_of_hosts(word: &str) -> bool {
 /// Headings of the output of several hosts, as `dshbak` and `clush -b` print them: a name between two lines of dashes.
 #[derive(Debug, Default)]
 pub(crate) struct Headings {
-    /// Length of the line before, if it was one of dashes.
+    /// Length of the previous line, if it consists of dashes.
     rule: Option<usize>,
-    /// The line before was this name, below such a line.
+    /// Name in the previous line, with the length of the line of dashes above it.
     name: Option<(usize, String)>,
     first: Option<String>,
     now: Option<String>,
 }
 
-/// Dashes above and below a name: those of clush, and of dshbak.
+/// Number of dashes above and below a name: of clush, and of dshbak.
 const RULES: [usize; 2] = [15, 16];
 
 impl Headings {
-    /// Takes a line.
+    /// Reads a line.
     pub(crate) fn read(&mut self, line: &str) {
         let line = line.trim_end();
         let dashes = line.len();
@@ -166,12 +165,12 @@ impl Headings {
         self.name = above.and_then(|above| Some((above, name()?)));
     }
 
-    /// The host whose heading is the last one above the lines.
+    /// The host in the last heading.
     pub(crate) fn now(&self) -> Option<&str> {
         self.now.as_deref()
     }
 
-    /// The first host and that of now, where they are two.
+    /// The first and the current host, if they differ.
     pub(crate) fn hosts(&self) -> Option<(&str, &str)> {
         let both = self.first.as_deref().zip(self.now());
         both.filter(|(first, now)| first != now)

@@ -1,8 +1,8 @@
-//! Recognizes the tool of a text that holds no report of iostat.
+//! Recognizes output of tools that cannot be read.
 
 use super::stamp::raw_date;
 
-/// A tool that prints something like iostat's reports.
+/// A tool whose output cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OtherTool {
     /// Command of the tool, such as `sar -d`.
@@ -11,15 +11,15 @@ pub struct OtherTool {
     pub instead: &'static str,
 }
 
-/// Sign by which a line of a tool's output is known.
+/// Signature by which a line of a tool's output is recognized.
 struct ToolSign {
     tool: OtherTool,
-    /// Words that the line has, in this order, among others.
+    /// Words that the line contains, in this order, among others.
     words: &'static [&'static str],
 }
 
 impl ToolSign {
-    /// True if a line of these words has the sign.
+    /// True if a line of these words matches the signature.
     fn is_in(&self, line: &[&str]) -> bool {
         let mut words = line.iter();
         self.words.iter().all(|wanted| {
@@ -30,7 +30,7 @@ impl ToolSign {
     }
 }
 
-/// Words of a line, between blanks and these signs.
+/// Words of a line, separated by white space and these characters.
 fn split_words<'a>(line: &'a str, signs: &str) -> Vec<&'a str> {
     let words = line.split(|c: char| c.is_whitespace() || signs.contains(c));
     words.filter(|word| !word.is_empty()).collect()
@@ -53,8 +53,7 @@ const fn sign(
     }
 }
 
-/// Lines by which tools are recognized: their headers, as their manuals and sources have them. The more special ones
-/// come first.
+/// Signatures of tools: their headers, from their manuals and sources. More specific ones come first.
 const SIGNS: [ToolSign; 45] = [
     sign(
         "sadf -d",
@@ -66,7 +65,7 @@ const SIGNS: [ToolSign; 45] = [
         "use that of sadf -j FILE -- -d",
         &["\"sysdata-version\":"],
     ),
-    // Today's says no version of its data.
+    // Present versions of sadf -j do not print the version of the data.
     sign(
         "sadf -j",
         "use that of sadf -j FILE -- -d",
@@ -180,7 +179,7 @@ const SIGNS: [ToolSign; 45] = [
     ),
 ];
 
-/// Systems that have a sar of their own and name themselves in its first line, with that tool.
+/// Systems with a sar of their own, as named in its first line, and the name of that tool.
 const SYSTEMS: [(&str, &str); 4] = [
     ("SunOS", "sar of Solaris"),
     ("AIX", "sar of AIX"),
@@ -188,10 +187,10 @@ const SYSTEMS: [(&str, &str); 4] = [
     ("Darwin", "sar of macOS"),
 ];
 
-/// The longest line that is examined.
+/// Maximum length of a line that is examined.
 const MAX_LINE_BYTES: usize = 1024;
 
-/// The tool that prints such a line.
+/// The tool that prints such a line; `None` if it is not recognized.
 pub(crate) fn tool(line: &str) -> Option<OtherTool> {
     if line.len() > MAX_LINE_BYTES {
         return None;
@@ -209,7 +208,7 @@ pub(crate) fn tool(line: &str) -> Option<OtherTool> {
             instead: ONLY_LINUX,
         });
     }
-    // Names in CSV have quotes around them, but for those that tell that it is CSV.
+    // Names in CSV may be quoted.
     let bare = split_words(line, "|%;\",");
     let quoted = match line.contains(['"', ',']) {
         true => split_words(line, "|%;"),
@@ -220,8 +219,8 @@ pub(crate) fn tool(line: &str) -> Option<OtherTool> {
     known.or_else(|| is_timed_header(line).then(|| named("sar or another tool of sysstat")))
 }
 
-/// The sar with this first line, of system, host, release and more, and a date: `SunOS db1 5.10 Generic_141445-09
-/// i86pc 04/19/2011`.
+/// The sar of another system, by its first line: system, host, release and more, and a date, as in `SunOS db1 5.10
+/// Generic_141445-09 i86pc 04/19/2011`.
 fn sar_of_other_system(line: &str) -> Option<&'static str> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let [system, _, release, .., date] = words[..] else {
@@ -232,8 +231,8 @@ fn sar_of_other_system(line: &str) -> Option<&'static str> {
     (has_number && raw_date(date).is_some()).then_some(tool)
 }
 
-/// True if a line is a header with the time in front, as those of sar, mpstat and pidstat are and those of
-/// iostat are not.
+/// True if a line is a header that begins with the time, as those of sar, mpstat and pidstat do and those of iostat do
+/// not.
 fn is_timed_header(line: &str) -> bool {
     let mut words = line.split_whitespace().peekable();
     let is_time = words.next().is_some_and(|word| {
@@ -246,7 +245,7 @@ fn is_timed_header(line: &str) -> bool {
     is_time && is_sysstats(&names)
 }
 
-/// True if these are the column names of a report of sysstat that is none of iostat.
+/// True if these are the column names of a sysstat report that is not one of iostat.
 pub(crate) fn is_sysstats(names: &[&str]) -> bool {
     let is_name = |word: &&str| word.parse::<f64>().is_err();
     let is_sized = |word: &&str| {

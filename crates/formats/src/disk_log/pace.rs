@@ -1,4 +1,4 @@
-//! Lengths of a log's intervals, and gaps between them.
+//! Determines the lengths of a log's intervals, and the gaps between them.
 
 use std::collections::VecDeque;
 
@@ -6,25 +6,26 @@ use jiff::Timestamp;
 use record::Nanos;
 use record::sample::{Gap, SampleTime};
 
-/// Interval where the log does not give it: the most usual one.
+/// Interval if the log does not give it: the most common one.
 const DEFAULT_INTERVAL: Nanos = Nanos::from_secs(1);
-/// Number of last distances between times that are kept.
+/// Number of the last intervals between printed times that are kept.
 const KEPT_INTERVALS: usize = 15;
-/// Times are printed in whole seconds, and iostat is late at times.
-const GAP_FACTOR: f64 = 1.6;
+/// Minimum excess over the usual interval that counts as a gap, in seconds: times are printed in whole seconds, and
+/// iostat may be late.
+const MIN_GAP_S: f64 = 1.6;
 
-/// Time of a report, as far as it is known.
+/// Known timing of a report.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Timing {
     /// The printed time.
     pub(crate) wall: Option<Timestamp>,
-    /// Length in seconds, where the figures give it.
+    /// Length in seconds, if the figures give it.
     pub(crate) seconds: Option<f64>,
     /// True if the report is the first of a run of iostat.
     pub(crate) first: bool,
 }
 
-/// The time of a sample.
+/// End and length of a sample, and the gap before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
     pub(crate) at: SampleTime,
@@ -32,7 +33,7 @@ pub(crate) struct Span {
     pub(crate) gap: Option<Gap>,
 }
 
-/// Follows the time of a log.
+/// Tracks the time of a log.
 #[derive(Debug)]
 pub(crate) struct Pace {
     given: Option<Nanos>,
@@ -64,12 +65,12 @@ impl Pace {
         self.guessed
     }
 
-    /// True if the log does not give the interval of a run's first report.
+    /// True if neither the user nor the log has given an interval so far.
     pub(crate) fn must_guess(&self, timing: &Timing) -> bool {
         self.given.is_none() && timing.seconds.is_none() && self.distances.is_empty()
     }
 
-    /// True if the length of a report can be determined without the next one.
+    /// True if the length of a report can be determined without the next report.
     pub(crate) fn is_known(&self, timing: &Timing) -> bool {
         self.given.is_some()
             || timing.seconds.is_some()
@@ -86,14 +87,14 @@ impl Pace {
         }
     }
 
-    /// The time before the current one turned out to be another.
+    /// Corrects the last time, which was read wrongly.
     pub(crate) fn correct(&mut self, last: Timestamp) {
         if self.last.is_some() {
             self.last = Some(last);
         }
     }
 
-    /// A report of the means since boot: a point in time without a length of its own.
+    /// The time of a report of the means since boot, which is not an interval of the log.
     pub(crate) fn since_boot(&mut self, timing: &Timing) -> Span {
         if self.any {
             let unseen = match (self.last, timing.wall) {
@@ -112,13 +113,13 @@ impl Pace {
         }
     }
 
-    /// A report of an interval.
+    /// The time of a report of an interval.
     pub(crate) fn interval(&mut self, timing: &Timing) -> Span {
         let distance = match (self.last, timing.wall) {
             (Some(last), Some(wall)) => Some(seconds_between(last, wall)),
             _ => None,
         };
-        // Where no times are printed, the figures of one interval tell the length of those that do little.
+        // If no times are printed, the length that one interval's figures give is used for intervals with little I/O.
         let interval = distance.filter(|_| !timing.first);
         if let Some(interval) = interval.or(timing.seconds.filter(|_| timing.wall.is_none())) {
             self.distance(interval);
@@ -131,11 +132,11 @@ impl Pace {
         let mut between = None;
         if let Some(distance) = distance {
             let over = distance - length.as_secs_f64();
-            let slack = GAP_FACTOR.max(length.as_secs_f64() * 0.1);
+            let slack = MIN_GAP_S.max(length.as_secs_f64() * 0.1);
             if over > slack {
                 between = Some(Gap::Unseen(nanos(over)));
             } else if over < -slack && distance >= 0.0 && self.given.is_none() && !timing.first {
-                // The distances so far were longer, for lines that are missing.
+                // The earlier intervals were longer, since lines are missing.
                 length = nanos(distance);
                 self.distances.clear();
                 self.distance(distance);
@@ -163,7 +164,7 @@ impl Pace {
     ) -> Span {
         self.elapsed += match (between, distance) {
             (Some(Gap::Unseen(unseen)), _) => unseen + length,
-            // The printed times are followed, or errors of a fraction of a second would add up.
+            // The clock follows the printed times, since errors of a fraction of a second would otherwise add up.
             (None, Some(distance)) if distance > 0.0 => nanos(distance),
             _ => length,
         };
@@ -196,7 +197,7 @@ impl Pace {
         }
     }
 
-    /// Median of the last distances, so that a single longer one changes nothing.
+    /// Median of the last intervals, so that a single longer one has no effect.
     fn usual(&mut self) -> Nanos {
         let mut sorted: Vec<f64> = self.distances.iter().copied().collect();
         sorted.sort_by(f64::total_cmp);
@@ -214,7 +215,7 @@ fn seconds_between(one: Timestamp, next: Timestamp) -> f64 {
     next.duration_since(one).as_secs_f64()
 }
 
-/// Seconds as nanoseconds, cut to those that fit.
+/// Seconds as nanoseconds, clamped to the range of the type.
 fn nanos(seconds: f64) -> Nanos {
     Nanos((seconds * 1e9).round() as u64)
 }

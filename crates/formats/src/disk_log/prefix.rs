@@ -1,5 +1,5 @@
-//! Prefix of each line of a log that another program passed on: the quoting of a mail, the sign of a comment,
-//! a number, the time or the host of a log collector.
+//! Removes the prefix that another program put before each line of a log: the quoting of a mail, a comment sign, a
+//! number, or the time or the host of a log collector.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,34 +9,33 @@ use super::one_host::{self, Headings};
 use super::sar;
 use super::stamp::{self, PrintedTimestamp};
 
-/// The longest prefix that is believed.
+/// Maximum length of a prefix.
 const MAX_PREFIX_BYTES: usize = 120;
-/// Begin of iostat's header of the processor.
+/// Beginning of iostat's header of the processors.
 const CPU: &str = "avg-cpu:";
-/// Names that are kept at most.
+/// Maximum number of names kept.
 const MAX_NAMES: usize = 10_000;
 
-/// Prefix of the lines, as it stood in front of the last line that was recognized for certain.
+/// Prefix of the lines, as it was before the last line that was recognized with certainty.
 #[derive(Debug, Default)]
 pub(crate) struct Prefix {
     text: String,
-    /// The time that it is.
+    /// The time in the prefix, if it is a time.
     stamp: Option<PrintedTimestamp>,
-    /// Words by which the last two headers differ, where they may be names of hosts.
+    /// Words by which the prefixes of the last two headers differ, if they may be names of hosts.
     hosts: Option<(String, String)>,
     headings: Headings,
-    /// The same of the headings above the first header and the last one.
+    /// Names in the headings above the first and the last header, if they differ.
     headed: Option<(String, String)>,
-    /// Names in front of, and in headings above, the lines in which the tool names its host.
+    /// Names before, and in headings above, the lines in which the tool names its host.
     named: BTreeSet<String>,
-    /// Names in front of headers of disks since then, with the number of headers. A word that counts lines stands in
-    /// front of one only.
+    /// Names before disk headers, each with its number of headers. A word that counts lines precedes only one header.
     headers: BTreeMap<String, u64>,
     last_header: LastHeader,
 }
 
 impl Prefix {
-    /// Takes a line: the headers of iostat and sar show what stands in front of them.
+    /// Learns the prefix from a line that is a header of iostat or sar.
     pub(crate) fn learn(&mut self, line: &str) {
         self.headings.read(line);
         let Some(at) = landmark(line, &mut self.last_header) else {
@@ -49,7 +48,7 @@ impl Prefix {
             self.named.extend(names.map(str::to_owned));
             self.headers.clear();
         }
-        // The header of the processor belongs to the report of which that of the disks is.
+        // The processors' header belongs to the same report as the disks' header.
         if !line[at..].starts_with(CPU) && self.headers.len() < MAX_NAMES {
             for name in one_host::names(&line[..at]) {
                 *self.headers.entry(name.to_owned()).or_default() += 1;
@@ -68,15 +67,14 @@ impl Prefix {
         }
     }
 
-    /// Words in front of the last two headers that may be the names of two hosts.
+    /// Words before the last two headers that may be the names of two hosts.
     pub(crate) fn hosts(&self) -> Option<(&str, &str)> {
         let (first, other) = self.hosts.as_ref()?;
         Some((first, other))
     }
 
-    /// Words that may be names of two hosts, where the tool itself has not named its host next to both, so that
-    /// nothing else shows whether there are two: words in front of headers, if each stood in front of two; or the
-    /// names of two headings. `None` where too many were named.
+    /// Words that may be names of two hosts, although the tool itself has not named its host next to both of them:
+    /// words before headers, if each precedes two headers, or the names in two headings. `None` if too many were named.
     pub(crate) fn unnamed_hosts(&self) -> Option<(&str, &str)> {
         if self.named.len() >= MAX_NAMES {
             return None;
@@ -93,22 +91,21 @@ impl Prefix {
         Some((first, other))
     }
 
-    /// The line without the prefix, if it has it, and without the quoting of a mail. The digits may differ, but not
-    /// their number.
+    /// The line without the prefix, if it has it, and without the quoting of a mail. Numbers in the prefix may differ.
     pub(crate) fn strip<'a>(&self, line: &'a str) -> &'a str {
         if self.text.is_empty() {
             return unquoted(line);
         }
-        unquoted(behind(line, &self.text).unwrap_or(line))
+        unquoted(after_prefix(line, &self.text).unwrap_or(line))
     }
 
-    /// The time in the prefix of the last header, if it is one and nothing else.
+    /// The time in the prefix of the last header, if the prefix is a time and nothing else.
     pub(crate) fn stamp(&self) -> Option<PrintedTimestamp> {
         self.stamp
     }
 }
 
-/// A line without the signs by which mails quote others. No tool begins a line with such a sign.
+/// A line without the `>` signs of quoted mail. No tool begins a line with such a sign.
 pub(crate) fn unquoted(line: &str) -> &str {
     let mut rest = line;
     while let Some(quoted) = rest.trim_start().strip_prefix('>') {
@@ -117,7 +114,7 @@ pub(crate) fn unquoted(line: &str) -> &str {
     rest
 }
 
-/// Start of a header of iostat, or of `sar -d`, in a line that has one.
+/// Offset of a header of iostat or `sar -d` in a line, if it has one.
 fn landmark(line: &str, headers: &mut LastHeader) -> Option<usize> {
     let found = |word: &str| {
         let mut places = line.match_indices(word).map(|(at, _)| at);
@@ -134,7 +131,7 @@ fn landmark(line: &str, headers: &mut LastHeader) -> Option<usize> {
     cpu.or_else(devices).or_else(machine).or_else(disks)
 }
 
-/// Start of the time in a header of `sar -d`.
+/// Offset of the time in a header of `sar -d`.
 fn sar_header(line: &str) -> Option<usize> {
     if !line.contains(sar::NAMES[0]) {
         return None;
@@ -148,8 +145,8 @@ fn sar_header(line: &str) -> Option<usize> {
     starts.find(|at| sar::disks(&line[*at..]).is_some())
 }
 
-/// Rest of a line after the prefix, if it has it.
-fn behind<'a>(line: &'a str, prefix: &str) -> Option<&'a str> {
+/// The rest of a line after the prefix; `None` if the line does not have the prefix.
+fn after_prefix<'a>(line: &'a str, prefix: &str) -> Option<&'a str> {
     let mut rest = line.trim_start();
     let solid = prefix.trim();
     let mut pattern = solid.chars().peekable();
@@ -168,7 +165,7 @@ fn behind<'a>(line: &'a str, prefix: &str) -> Option<&'a str> {
             return None;
         }
     }
-    // The indent behind it is the line's own.
+    // The indent after the prefix belongs to the line.
     let gap = prefix.trim_start().chars().count() - solid.chars().count();
     for _ in 0..gap {
         rest = rest.strip_prefix(char::is_whitespace).unwrap_or(rest);
@@ -241,7 +238,7 @@ mod tests {
         prefix.learn(HEADER);
         assert_eq!(prefix.strip("> sda 1.00"), "sda 1.00");
         assert_eq!(prefix.strip("# sda 1.00"), "# sda 1.00");
-        // A quoting is none of a device's name, with a header or without.
+        // A quoting sign is not part of a device's name, with a header or without.
         assert_eq!(Prefix::default().strip("> >sda 1.00"), "sda 1.00");
         // Letters are no digits.
         let prefix = learned(&format!("disks {HEADER}"));

@@ -12,7 +12,8 @@ const SECTOR: f64 = 512.0;
 /// Maximum number of values that are kept: some hundred megabytes.
 const MAX_VALUES: usize = 1 << 23;
 
-/// A counter of node_exporter (its diskstats collector).
+/// A counter of node_exporter (diskstats collector). The number is the kind of requests: reads, writes, discards and
+/// flushes, in the order of [`super::counters::PARTS`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Metric {
     Requests(usize),
@@ -25,7 +26,7 @@ enum Metric {
     InFlight,
 }
 
-/// Reads, writes, discards and flushes, in the order of [`super::counters::PARTS`].
+/// Names of the counters, after `node_disk_`.
 const METRICS: [(&str, Metric); 17] = [
     ("reads_completed_total", Metric::Requests(0)),
     ("reads_merged_total", Metric::Merged(0)),
@@ -72,7 +73,7 @@ impl Metric {
     }
 }
 
-/// Reason for which an answer of Prometheus is unusable.
+/// Reason why an answer of Prometheus is unusable.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MatrixError {
     /// The answer has none of the counters.
@@ -81,7 +82,7 @@ pub enum MatrixError {
          the counters themselves, without rate(), over a range: {{__name__=~\"node_disk_.+\", instance=\"HOST\"}}"
     )]
     NoCounters,
-    /// The answer is of several hosts.
+    /// The answer has counters of several hosts.
     #[error(
         "it has the counters of {} hosts ({}); query those of one: \
          {{__name__=~\"node_disk_.+\", instance=\"{}\"}}", .0.len(), .0.join(", "), .0.first().map_or("", String::as_str)
@@ -95,7 +96,7 @@ pub enum MatrixError {
 /// A counter of a device over time.
 type Series = Vec<(Timestamp, f64)>;
 
-/// Counters, as they are read.
+/// The counters that were read so far.
 #[derive(Debug, Default)]
 pub(crate) struct Matrix {
     series: BTreeMap<(String, Metric), Series>,
@@ -113,12 +114,12 @@ impl Matrix {
         self.current = None;
     }
 
-    /// Takes a label of the series.
+    /// Adds a label of the series.
     pub(crate) fn label(&mut self, name: String, value: String) {
         self.labels.insert(name, value);
     }
 
-    /// Ends the labels of the series: determines its device and counter, and notes its host.
+    /// Ends the labels of the series, and determines its device, counter and host.
     pub(crate) fn end_labels(&mut self) {
         let name = self.labels.remove("__name__").unwrap_or_default();
         let metric = Metric::by_name(&name);
@@ -129,7 +130,7 @@ impl Matrix {
         }
     }
 
-    /// Takes a value of the series, with its time in seconds since 1970; ignored where the series is no counter of a
+    /// Adds a value of the series, with its time in seconds since 1970; ignored if the series is not a counter of a
     /// device.
     pub(crate) fn value(&mut self, seconds: f64, value: &str) {
         let Some(current) = self.current.clone() else {
@@ -145,15 +146,15 @@ impl Matrix {
         }
     }
 
-    /// Label `instance` of the host; `None` where the series have none.
+    /// Label `instance` of the host; `None` if the series have no such label.
     pub(crate) fn host(&self) -> Option<String> {
         self.hosts.first().filter(|host| !host.is_empty()).cloned()
     }
 
-    /// The reports; the second reading gives the first of them. `line` is the last line of the log.
+    /// The reports, from the second reading on. `line` is the last line of the log.
     ///
     /// # Errors
-    /// When it cannot tell what one host did.
+    /// When there are no counters, too many values, or counters of several hosts.
     pub(crate) fn readings(mut self, line: u64) -> Result<Readings, MatrixError> {
         if self.series.is_empty() {
             return Err(MatrixError::NoCounters);
@@ -193,7 +194,7 @@ struct Cursor {
     values: std::iter::Peekable<std::vec::IntoIter<(Timestamp, f64)>>,
 }
 
-/// The reports of a matrix, in their order.
+/// The reports of a matrix, in order.
 #[derive(Debug)]
 pub(crate) struct Readings {
     line: u64,
@@ -206,7 +207,7 @@ pub(crate) struct Readings {
 }
 
 impl Readings {
-    /// The counters at a moment, by device.
+    /// The counters at a time, by device.
     fn at(&mut self, at: Timestamp) -> Vec<(String, Counters)> {
         let mut devices: Vec<(String, Counters)> = Vec::new();
         for series in &mut self.series {

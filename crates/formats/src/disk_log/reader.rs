@@ -1,4 +1,4 @@
-//! Recognizes the form of a log, and makes samples of the reports of its reader.
+//! Recognizes the format of a log, and makes samples from the reports of the format's reader.
 
 use std::borrow::Cow;
 use std::io::BufRead;
@@ -23,13 +23,13 @@ use super::vmstat::Vmstat;
 use super::wrapped::{Line, LineJoiner};
 use super::{LogError, LogReport, Options};
 
-/// Reads a log. Iterate over it; each item is a report.
+/// Reader of a log: an iterator over its reports.
 #[derive(Debug)]
 pub struct Reader<R> {
     lines: Lines<R>,
     parts: ReaderState,
     stage: Stage,
-    /// Error that the log of another host follows.
+    /// Error to return after the reports of the first host: the log of another host follows.
     other_host: Option<LogError>,
 }
 
@@ -37,14 +37,14 @@ pub struct Reader<R> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Reading,
-    /// All lines are read, and reports may be left.
+    /// All lines are read; reports may be left.
     AtEnd,
-    /// All reports are handed over, and readings may be left.
+    /// All reports are converted; samples may be left.
     Ended,
     Failed,
 }
 
-/// Form of the lines at a place in the log.
+/// Format of the present lines of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LineForm {
     Iostat,
@@ -60,7 +60,7 @@ struct ReaderState {
     form: LineForm,
     /// Prefix of each line.
     prefix: Prefix,
-    /// Checks that the log is of one host.
+    /// Verifies that the log is of one host.
     host: OneHost,
     wrapped: LineJoiner,
     text: Text,
@@ -68,18 +68,18 @@ struct ReaderState {
     sar: Sar,
     sadf: Sadf,
     vmstat: Vmstat,
-    /// The reports of Prometheus's counters.
+    /// Reports from counters of Prometheus.
     counters: Option<Readings>,
     calendar: Calendar,
     series: Series,
     notes: Notes,
     line: u64,
     any: bool,
-    /// The first line that looks like another tool's, in front of all reports.
+    /// The first line before all reports that looks like another tool's.
     other: Option<(u64, OtherTool)>,
 }
 
-/// Number of lines that are searched for signs of other tools.
+/// Number of lines that are searched for signatures of other tools.
 const SEARCHED_LINES: u64 = 10_000;
 
 /// First bytes of gzip, xz, zstd and bzip2.
@@ -121,7 +121,7 @@ impl<R: BufRead> Reader<R> {
         }
     }
 
-    /// Facts about the log as a whole, so far.
+    /// Properties of the log as a whole, so far.
     pub fn source(&self) -> &SampleSource {
         let (json, text) = (&self.parts.json.source, &self.parts.text.source);
         match json.hostname.is_some() || json.kind == SourceKind::Prometheus {
@@ -130,12 +130,12 @@ impl<R: BufRead> Reader<R> {
         }
     }
 
-    /// Remarks on the log so far. It is complete when the iteration is.
+    /// Notes on the log so far; complete when the iteration has ended.
     pub fn notes(&self) -> &Notes {
         &self.parts.notes
     }
 
-    /// Reads a piece of the log, or notes its end.
+    /// Reads a piece of the log, or handles its end.
     fn step(&mut self) -> Result<(), LogError> {
         if self.stage == Stage::AtEnd {
             self.stage = Stage::Ended;
@@ -155,7 +155,7 @@ impl<R: BufRead> Reader<R> {
         };
         match taken {
             Err(error @ LogError::Hosts { .. }) if self.parts.hosts_in_front().is_none() => {
-                // What is before it is a whole log.
+                // The part before it is a complete log.
                 self.other_host = Some(error);
                 self.stage = Stage::AtEnd;
                 self.parts.end()
@@ -199,20 +199,20 @@ impl ReaderState {
             .try_for_each(|line| self.line(&line))
     }
 
-    /// Names of two hosts in front of the last two headers, or in the headings above two.
+    /// Names of two hosts, before the last two headers or in headings above them.
     fn hosts_in_front(&self) -> Option<(&str, &str)> {
         let hosts = self.prefix.hosts();
         let hosts = hosts.filter(|(first, other)| self.host.are_hosts(first, other));
         hosts.or_else(|| self.prefix.unnamed_hosts())
     }
 
-    /// Hands over the lines that waited for their continuation.
+    /// Processes the lines that waited for their continuation.
     fn release(&mut self) -> Result<(), LogError> {
         let held = self.wrapped.release();
         held.iter().try_for_each(|line| self.line(line))
     }
 
-    /// Takes a piece of JSON, or of a line that is too long.
+    /// Processes a piece of JSON, or of a line that is too long.
     fn part(&mut self, piece: &LinePiece<'_>, text: &str) -> Result<(), LogError> {
         let mut bytes = piece.bytes;
         if piece.begins {
@@ -223,7 +223,7 @@ impl ReaderState {
         if self.form == LineForm::Json {
             self.json(piece.line, bytes, piece.ends, piece.terminated)?;
         } else if piece.begins && piece.ends {
-            // JSON ended, or was cut off, in front of it.
+            // JSON ended, or was cut off, before this line.
             return self.piece(piece);
         } else {
             let beginning: String = text.chars().take(100).collect();
@@ -245,13 +245,13 @@ impl ReaderState {
             self.json.end(notes);
             self.form = LineForm::Iostat;
         }
-        // An answer of Prometheus is of one host, or refused for itself.
+        // The reader of Prometheus' answers verifies the host itself.
         let source = &self.json.source;
         match &source.hostname {
             Some(host) if source.kind != SourceKind::Prometheus => {
                 let of_one = self.host.check(line, host);
                 if of_one.is_err() {
-                    // Its reports may have come with its name.
+                    // Reports of the other host may have been read together with its name.
                     self.json = Json::new();
                 }
                 of_one
@@ -260,7 +260,7 @@ impl ReaderState {
         }
     }
 
-    /// Takes a whole line.
+    /// Processes a whole line.
     fn line(&mut self, line: &Line<'_>) -> Result<(), LogError> {
         self.change_form(line.number, &line.text);
         if let Some(host) = BannerLine::host_of(&line.text) {
@@ -286,7 +286,7 @@ impl ReaderState {
         Ok(())
     }
 
-    /// Changes to another form, where a line is the first one of it.
+    /// Changes to another format if this line begins it.
     fn change_form(&mut self, line: u64, text: &str) {
         let is_front = !self.any && line <= SEARCHED_LINES;
         if is_front && self.other.is_none() {
@@ -339,7 +339,7 @@ impl ReaderState {
         }
     }
 
-    /// The log is at its end.
+    /// Handles the end of the log.
     fn end(&mut self) -> Result<(), LogError> {
         self.release()?;
         match self.form {
@@ -352,7 +352,7 @@ impl ReaderState {
         Ok(())
     }
 
-    /// Hands over the reports that are left.
+    /// Converts the reports that are left.
     fn finish(&mut self) -> Result<(), LogError> {
         self.series.finish(&mut self.notes);
         self.notes.date_order = self.calendar.assumed();
@@ -362,7 +362,7 @@ impl ReaderState {
         Ok(())
     }
 
-    /// The error, or that of another tool's output where that is the reason.
+    /// The error, or the one for another tool's output if that is the cause.
     fn of_other(&self, error: LogError) -> LogError {
         let is_unknown = matches!(error, LogError::NoColumns { .. } | LogError::Nothing { .. });
         match self.other.filter(|_| is_unknown && !self.any) {
@@ -371,7 +371,7 @@ impl ReaderState {
         }
     }
 
-    /// Makes a sample of the next complete report. Returns whether there was one.
+    /// Makes a sample of the next complete report; false if there is none.
     fn emit_sample(&mut self) -> bool {
         let Some(report) = self.report() else {
             return false;
@@ -392,7 +392,7 @@ impl ReaderState {
     }
 }
 
-/// True if a line begins a text log of iostat, or names its host. It may be appended after a cut.
+/// True if a line begins a text log of iostat, which may be appended to one that was cut off.
 fn is_text(line: &str) -> bool {
     ["Linux ", "avg-cpu", "Device"]
         .iter()

@@ -1,4 +1,4 @@
-//! Puts the lines of a report together, and finds the beginning of the next one.
+//! Assembles the lines of a report, and finds the beginning of the next one.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -24,14 +24,14 @@ pub(crate) struct Report {
     pub(crate) line: u64,
     /// True if it is the first report of a run of iostat.
     pub(crate) first: bool,
-    /// True if it is the first report of a run that left the means since boot out (`-y`).
+    /// True if it is the first report of a run that omitted the means since boot (`-y`).
     pub(crate) boot_omitted: bool,
     pub(crate) at: Option<Instant>,
-    /// Length of its interval in seconds, where the log gives it. The report does not show means since boot then.
+    /// Length of its interval in seconds, if the log gives it; then the report does not show means since boot.
     pub(crate) length: Option<f64>,
     pub(crate) cpu: Option<CpuShares>,
     pub(crate) rows: Vec<Row>,
-    /// True if lines of the report are lost, so that devices may be missing that were not idle.
+    /// True if lines of the report are lost, so that missing devices were not necessarily idle.
     pub(crate) damaged: bool,
     has_header: bool,
 }
@@ -53,14 +53,14 @@ impl Report {
     }
 }
 
-/// Maximum number of devices of a report: the kernel has no more numbers for disks, and memory is bounded.
+/// Maximum number of devices in a report, so that memory is bounded.
 const MAX_ROWS: usize = 1 << 16;
 
 /// Builder of reports, line by line.
 #[derive(Debug)]
 pub(crate) struct Reports {
     current: Report,
-    /// The headers that the current report has shown.
+    /// The headers of the current report so far.
     headers: Vec<String>,
     /// Index of each device's row.
     places: HashMap<String, usize>,
@@ -81,7 +81,7 @@ impl Reports {
         }
     }
 
-    /// The next report that is complete.
+    /// The next complete report.
     pub(crate) fn take(&mut self) -> Option<Report> {
         self.done.pop_front()
     }
@@ -92,7 +92,7 @@ impl Reports {
         self.places.clear();
         let mut report = std::mem::take(&mut self.current);
         if report.is_empty() {
-            // A time that is alone belongs to what follows.
+            // A time without figures belongs to the next report.
             self.current.at = report.at;
             self.current.line = report.line;
             self.current.damaged = report.damaged;
@@ -110,8 +110,8 @@ impl Reports {
         self.current = Report::default();
     }
 
-    /// Begins a run of iostat. A time before it is that of its first report, as from a script that runs `date` and
-    /// iostat again and again.
+    /// Begins a run of iostat. A time before it belongs to its first report, as from a script that runs `date` and
+    /// iostat repeatedly.
     pub(crate) fn begin_run(&mut self) {
         self.end();
         self.current.damaged = false;
@@ -119,37 +119,37 @@ impl Reports {
         self.boot_omitted = false;
     }
 
-    /// Notes that the run that has begun left out the means since boot.
+    /// Records that the run that has begun omitted the means since boot.
     pub(crate) fn omit_boot(&mut self) {
         self.boot_omitted = true;
     }
 
-    /// Takes a blank line. iostat prints none between a header and its first line: where one is there, something put
-    /// one between all lines, and blank lines have no meaning.
+    /// Handles a blank line. iostat prints none between a header and its first row: if there is one, another program
+    /// put them between all lines, and blank lines have no meaning.
     pub(crate) fn blank(&mut self) {
         if self.current.has_header && self.current.rows.is_empty() {
             self.boot_omitted = false;
         }
     }
 
-    /// Begins a report, at a given time.
+    /// Begins a report at this time.
     pub(crate) fn begin_at(&mut self, line: u64, at: Option<Instant>) {
         self.end();
         self.current.line = line;
         self.current.at = at;
     }
 
-    /// Sets the length of the current report's interval, in seconds, where it is known.
+    /// Sets the length of the current report's interval in seconds.
     pub(crate) fn set_length(&mut self, seconds: Option<f64>) {
         self.current.length = seconds;
     }
 
-    /// Sets the time of the current report, which stands within it.
+    /// Sets the time of the current report, which is printed within it.
     pub(crate) fn set_time(&mut self, at: Option<Instant>) {
         self.current.at = at;
     }
 
-    /// Begins a report where the current one has something already: the shares of the processors come next.
+    /// Begins a report, unless the current one is empty: the shares of the processors come next.
     pub(crate) fn begin_cpu(&mut self, line: u64) {
         if !self.current.is_empty() {
             self.end();
@@ -157,7 +157,7 @@ impl Reports {
         self.touch(line);
     }
 
-    /// Takes the shares of the processors; begins a report where the current one has them already.
+    /// Sets the shares of the processors; begins a report if the current one already has them.
     pub(crate) fn cpu(&mut self, line: u64, cpu: CpuShares) {
         if self.current.cpu.is_some() {
             self.end();
@@ -166,8 +166,8 @@ impl Reports {
         self.current.cpu = Some(cpu);
     }
 
-    /// Takes the header of a table of devices. One that the report has already begins the next report; with `-h` a
-    /// report has several, which differ.
+    /// Handles the header of a table of devices. A header that the report already has begins the next report; with `-h`
+    /// a report has several different ones.
     pub(crate) fn header(&mut self, line: u64, columns: &Columns) {
         if self.headers.iter().any(|header| header == columns.text()) {
             self.end();
@@ -177,7 +177,7 @@ impl Reports {
         self.current.has_header = true;
     }
 
-    /// Takes a line of a device. Returns false where the report has too many.
+    /// Adds a row; false if the report has too many devices.
     pub(crate) fn row(&mut self, line: u64, row: Row) -> bool {
         if let Some(known) = self.places.get(&row.name).copied() {
             let place = &mut self.current.rows[known].figures;
@@ -185,7 +185,7 @@ impl Reports {
                 place.join(&row.figures);
                 return true;
             }
-            // The header is gone, or the last part of the report before was.
+            // The header is missing, or the last part of the previous report.
             self.end();
         }
         if self.current.rows.len() >= MAX_ROWS {

@@ -8,22 +8,22 @@ use record::{Bytes, Nanos};
 use super::columns::{Column, Figure, Part};
 use super::number::Number;
 
-/// Maximum of any figure in a second: beyond it a counter went back, and the difference was taken for an unsigned
-/// number.
+/// Maximum of any figure per second: a larger one comes from a counter that decreased, whose difference was printed as
+/// an unsigned number.
 const MAX_FIGURE: f64 = 1e15;
 
-/// Figures of a device in an interval, by part and figure, in our units.
+/// Figures of a device in an interval, by part and figure, in this program's units.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Figures {
     flows: [[Option<f64>; Figure::COUNT]; Part::COUNT],
-    /// The most by which rounding moved each of them.
+    /// Maximum rounding error of each figure.
     rounded: [[f64; Figure::COUNT]; Part::COUNT],
     pub(crate) in_flight: Option<f64>,
     /// Requests in flight when the interval ended.
     pub(crate) pending: Option<u64>,
     pub(crate) busy: Option<f64>,
     pub(crate) service: Option<f64>,
-    /// A number cannot be, so that a counter must have gone back.
+    /// True if a number is impossible, so that a counter must have been reset.
     pub(crate) reset: bool,
 }
 
@@ -33,7 +33,7 @@ impl Figures {
         self.flows[part as usize][figure as usize]
     }
 
-    /// Takes a value of a column that was not printed, and so not rounded.
+    /// Sets a column to a value that was computed, and so not rounded.
     pub(crate) fn put(&mut self, column: Column, value: f64) {
         let number = Number {
             value,
@@ -43,15 +43,15 @@ impl Figures {
         self.take(column, number, 0.0);
     }
 
-    /// Takes a number of a column. A known figure is kept: some versions print the same in two units.
+    /// Sets a column to a printed number. A known figure is kept, since some versions print the same in two units.
     pub(crate) fn set(&mut self, column: Column, number: Number) {
         self.take(column, number, number.rounding());
     }
 
-    /// Takes a number of a column. `rounding`: the most by which rounding moved the number, in the number's unit.
+    /// Sets a column. `rounding` is the maximum rounding error, in the number's unit.
     fn take(&mut self, column: Column, number: Number, rounding: f64) {
         let most = match column {
-            // In a hundred times the interval, nothing was ever in flight.
+            // A device cannot be busy for a hundred times the interval.
             Column::Busy => 1e4,
             _ => MAX_FIGURE,
         };
@@ -118,7 +118,7 @@ impl Figures {
         self.reset |= other.reset;
     }
 
-    /// True if everything that is known is zero, and something is.
+    /// True if all known figures are zero, and at least one is known.
     pub(crate) fn is_idle(&self) -> bool {
         let rest = [self.in_flight, self.busy];
         let mut known = self
@@ -144,8 +144,8 @@ impl Figures {
         is_busy && is_known && done.all(|rate| rate == 0.0)
     }
 
-    /// Seconds of the interval, of a report that prints both rates and amounts. Only amounts that give it to within a
-    /// percent are used.
+    /// Length of the interval in seconds, from a report that prints both rates and amounts. Only amounts that give it
+    /// to within a percent are used.
     pub(crate) fn seconds(&self) -> Option<f64> {
         let parts = [Part::Read, Part::Write, Part::Discard, Part::Changed];
         parts
@@ -160,7 +160,7 @@ impl Figures {
             .filter(|seconds| (0.05..1e10).contains(seconds))
     }
 
-    /// The sample that they make.
+    /// The sample with these figures.
     pub(crate) fn sample(&self, device: Arc<Device>) -> DeviceSample {
         let mut sample = DeviceSample::unknown(device);
         if self.reset {
@@ -194,8 +194,8 @@ impl Figures {
         let bytes = self.get(part, Figure::Bytes);
         let wait = self.get(part, Figure::Wait);
         let size = self.get(part, Figure::Size);
-        // A mean of nothing is printed as zero. Where less than one request in a hundred seconds
-        // completed, its rate is printed as zero, but not what it took.
+        // A mean over no requests is printed as zero. If less than one request in a hundred seconds completed, its
+        // rate is printed as zero, but not its time.
         let some = |mean: f64| iops.is_none_or(|iops| iops > 0.0) || mean > 0.0;
         let computed = || {
             mean_size(
@@ -217,8 +217,8 @@ impl Figures {
         }
     }
 
-    /// Corrects the sum by the figures that iostat gives for all requests where those of its parts are not all known,
-    /// and by the printed sum of writes and discards.
+    /// Corrects the sum over all requests: if figures of a kind are unknown, by the figures that iostat prints for all
+    /// requests, and by the printed sum of writes and discards.
     fn correct_sum(&self, all: &mut Flow, stated: &Flow) {
         if let Some(changed) = self.get(Part::Changed, Figure::Bytes) {
             let read = self.get(Part::Read, Figure::Bytes).unwrap_or_default();
@@ -227,7 +227,7 @@ impl Figures {
         all.wait = stated.wait.or(all.wait);
     }
 
-    /// Mean size of all requests, which no column gives: from the sizes of their kinds, or from the bytes
+    /// Mean size of all requests, for which there is no column: from the sizes of each kind, or from the bytes
     /// transferred.
     fn mean_size_of_all(&self, parts: [&Flow; 3]) -> Option<Bytes> {
         let (mut iops, mut bytes, mut is_known) = (0.0, 0.0, true);
@@ -268,18 +268,18 @@ impl Figures {
     }
 }
 
-/// A figure, and the most by which rounding moved it.
+/// A figure, and its maximum rounding error.
 #[derive(Clone, Copy)]
 struct PrintedFigure {
     value: f64,
     rounded: f64,
 }
 
-/// Maximum relative error of a quotient of figures that is given: 0.00 MB/s of 0.5 requests a second do not mean
-/// requests of no bytes.
+/// Maximum relative error of a quotient of figures: 0.00 MB/s at 0.5 requests per second does not mean requests of zero
+/// bytes.
 const MAX_RELATIVE_ERROR: f64 = 0.1;
 
-/// The mean size of some requests in bytes, where the figures are precise enough for it.
+/// The mean size of requests in bytes; `None` if the figures are not precise enough.
 fn mean_size(bytes: PrintedFigure, iops: PrintedFigure) -> Option<f64> {
     let is_precise = iops.value > 0.0
         && iops.rounded / iops.value + bytes.rounded / bytes.value.max(f64::MIN_POSITIVE)

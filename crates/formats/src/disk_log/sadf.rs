@@ -13,14 +13,14 @@ use super::stamp::stamp;
 
 /// Start of a header of `sadf -d`.
 const HEADER: &str = "# hostname;interval;timestamp;";
-/// Word in place of a device where the host was started.
+/// Word in place of a device in a line for a start of the host.
 const RESTART_WORD: &str = "LINUX-RESTART";
-/// Fields in front of the device.
+/// Number of fields before the device.
 const FIELDS_BEFORE_DEVICE: usize = 3;
-/// Fields of a line of `sadf -p`.
+/// Number of fields in a line of `sadf -p`.
 const FIGURE_FIELDS: usize = 6;
 
-/// Form of the output.
+/// Format of the output.
 #[derive(Debug)]
 enum Table {
     /// `sadf -d` of disks.
@@ -35,16 +35,16 @@ enum Table {
 #[derive(Debug)]
 pub(crate) struct Sadf {
     table: Table,
-    /// The time, as it is printed, and the length of the report that has begun.
+    /// Printed time, and length in seconds, of the current report.
     current: Option<(String, u64)>,
     hostname: Option<String>,
     pub(crate) reports: Reports,
 }
 
-/// The fields in front of a device.
+/// The fields before a device.
 struct LeadingFields<'a> {
     hostname: &'a str,
-    /// Seconds; 0 between two records of one second, and where the host was started.
+    /// Length of the interval in seconds; 0 between two records in the same second, and at a start of the host.
     interval: u64,
     time: &'a str,
 }
@@ -71,7 +71,7 @@ impl Sadf {
         }
     }
 
-    /// True if this line is one of sadf's output.
+    /// True if this line is output of sadf.
     pub(crate) fn begins(text: &str) -> bool {
         let is_restart =
             || text.contains(RESTART_WORD) && [';', '\t'].iter().any(|by| is_restart(text, *by));
@@ -92,7 +92,7 @@ impl Sadf {
         self.hostname.as_deref()
     }
 
-    /// Takes a line. `terminated`: a line end follows it.
+    /// Reads a line. `terminated`: a line end follows it.
     pub(crate) fn line(
         &mut self,
         line: u64,
@@ -146,7 +146,7 @@ impl Sadf {
         }
     }
 
-    /// Adds a row. Returns whether it has a place.
+    /// Adds a row; false if the report has too many devices.
     fn row(
         &mut self,
         line: u64,
@@ -159,7 +159,7 @@ impl Sadf {
             self.current = None;
             self.hostname = Some(leading.hostname.to_owned());
         }
-        // Two records of one second have no interval between them, and no rates.
+        // Two records in the same second have no interval between them, and no rates.
         if leading.interval == 0 {
             return true;
         }
@@ -186,7 +186,7 @@ fn separator_of(text: &str) -> char {
     if text.contains(';') { ';' } else { '\t' }
 }
 
-/// Row of the fields after the time; `None` for another report of sar.
+/// Row from the fields after the time; `None` for another report of sar.
 type ParsedRow = Result<Option<Row>, TruncatedLine>;
 
 fn columns_of(columns: &Columns, fields: &[&str], terminated: bool) -> ParsedRow {
@@ -236,7 +236,7 @@ fn figure_of(fields: &[&str]) -> ParsedRow {
     }))
 }
 
-/// Table below a header of `sadf -d`. With -h it has all devices in one row, which is not read.
+/// Table below a header of `sadf -d`. With -h, one row has all devices, which is not supported.
 fn header(text: &str) -> Option<Table> {
     let names = text.strip_prefix(HEADER)?;
     let disks = names
@@ -247,7 +247,7 @@ fn header(text: &str) -> Option<Table> {
     Some(columns.map_or(Table::Other, Table::Disks))
 }
 
-/// True if the host was started here.
+/// True if the line records a start of the host.
 fn is_restart(text: &str, separator: char) -> bool {
     let fields: Vec<&str> = text.split(separator).collect();
     let place = fields.get(FIELDS_BEFORE_DEVICE);
@@ -266,7 +266,7 @@ fn is_figure(text: &str) -> bool {
             .is_some_and(|time| stamp(time).is_some() || is_number(time))
 }
 
-/// An instant as sadf prints it: followed by UTC, in the host's zone (`-t`), or in seconds since 1970 (`-U`).
+/// Parses a time as sadf prints it: followed by UTC, in the host's zone (`-t`), or in seconds since 1970 (`-U`).
 fn instant(text: &str, calendar: &mut Calendar) -> Option<Instant> {
     if let Ok(seconds) = text.parse() {
         return Some(Instant {

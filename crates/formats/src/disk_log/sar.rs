@@ -1,4 +1,4 @@
-//! Reads the output of `sar -d`, also among other reports of sar (`sar -A`).
+//! Reads the output of `sar -d`, alone or among other reports of sar (`sar -A`).
 
 use jiff::civil::Time;
 
@@ -13,7 +13,7 @@ use super::row::Figures;
 use super::stamp::PrintedTimestamp;
 use super::{Columns, other_tool};
 
-/// Words of a line where the host was started.
+/// Words in the line for a start of the host.
 const RESTART_WORDS: [&str; 2] = ["LINUX", "RESTART"];
 /// Maximum number of words of a time of day, with the half of the day and a zone.
 const TIME_FIELDS: usize = 5;
@@ -26,10 +26,10 @@ pub(crate) const NAMES: [&str; 2] = ["DEV", "tps"];
 enum Table {
     Disks {
         columns: Columns,
-        /// Words of the time in front of each row.
+        /// Number of words of the time before each row.
         time_fields: usize,
     },
-    /// Rows of another report of sar, or none.
+    /// Another report of sar, or no table.
     Other,
 }
 
@@ -41,7 +41,7 @@ struct PrintedTime {
 }
 
 impl PrintedTime {
-    /// Seconds since an earlier time. Without dates, less than a day.
+    /// Seconds since an earlier time; without dates, less than a day.
     fn since(&self, earlier: &PrintedTime) -> f64 {
         let instants = self.at.zip(earlier.at);
         let by_date = instants.map(|(now, then)| now.at.duration_since(then.at).as_secs_f64());
@@ -51,7 +51,7 @@ impl PrintedTime {
     }
 }
 
-/// Seconds from one time of day to the next time that it is another.
+/// Seconds from one time of day to the next occurrence of another.
 fn clockwise(from: Time, to: Time) -> f64 {
     from.duration_until(to).as_secs_f64().rem_euclid(DAY)
 }
@@ -60,9 +60,9 @@ fn clockwise(from: Time, to: Time) -> f64 {
 #[derive(Debug)]
 pub(crate) struct Sar {
     table: Table,
-    /// Start of the next interval: the time of the last report, or of the header in front of the first one.
+    /// Start of the next interval: the time of the last report, or of the header before the first one.
     last: Option<PrintedTime>,
-    /// A report has begun at that time.
+    /// True if a report has begun at that time.
     is_open: bool,
     pub(crate) reports: Reports,
 }
@@ -77,7 +77,7 @@ impl Sar {
         }
     }
 
-    /// True if this line is one of sar's output with disks.
+    /// True if this line is a disk header of sar, or its line for a start of the host.
     pub(crate) fn begins(text: &str) -> bool {
         disks(text).is_some() || is_restart(text)
     }
@@ -90,7 +90,7 @@ impl Sar {
         self.is_open = false;
     }
 
-    /// Takes a line. `terminated`: a line end follows it.
+    /// Reads a line. `terminated`: a line end follows it.
     pub(crate) fn line(
         &mut self,
         line: u64,
@@ -125,7 +125,7 @@ impl Sar {
         };
         calendar.commas |= has_decimal_comma(text);
         let Some((name, numbers)) = device(columns, rest) else {
-            // What people say of a moment: '12:00:01  COM  upgrade'.
+            // A comment that a user added: '12:00:01  COM  upgrade'.
             if rest.first() != Some(&"COM") {
                 notes.garbage.add(line, text);
                 self.reports.mark_damaged();
@@ -166,7 +166,7 @@ impl Sar {
             for name in columns.unknown() {
                 notes.unknown_column(name);
             }
-            // On a terminal the header comes again within a report, with the time of the one before.
+            // On a terminal the header is repeated within a report, with the time of the previous report.
             let is_later = self.last.is_none_or(|last| {
                 let passed = clockwise(last.time, stamp.time);
                 passed > 0.0 && passed < DAY / 2.0
@@ -200,7 +200,7 @@ impl Sar {
             self.reports.set_length(length);
             self.is_open = true;
         }
-        // Two records of one second have no interval between them, and no rates.
+        // Two records in the same second have no interval between them, and no rates.
         if !self.is_open || self.reports.has(&row.name) {
             return;
         }
@@ -219,7 +219,7 @@ impl Sar {
     }
 }
 
-/// True if this line is the header of any report of sar, which others may follow.
+/// True if this line is the header of any report of sar: a disk report may follow.
 pub(crate) fn may_begin(text: &str) -> bool {
     header(text).is_some()
 }
@@ -257,8 +257,8 @@ fn is_restart(text: &str) -> bool {
     false
 }
 
-/// True if a line shows means over all intervals, which follow the last one after 'Average:' in the language of the
-/// host.
+/// True if a line shows means over all intervals. They follow the last interval, after 'Average:' in the host's
+/// language.
 fn is_means(columns: &Columns, words: &[&str]) -> bool {
     let numbers = words.iter().filter(|word| number(word).is_some()).count();
     numbers >= columns.count() || NAMES.iter().all(|name| words.contains(name))

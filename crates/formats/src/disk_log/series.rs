@@ -1,4 +1,4 @@
-//! Makes samples of reports: numbers the devices, and sets the lengths of intervals.
+//! Makes samples from reports: numbers the devices, and sets the lengths of intervals.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
@@ -15,30 +15,29 @@ use super::report::Report;
 use super::row::Figures;
 use super::{FirstReport, LogReport};
 
-/// Maximum number of names, so that a damaged log does not fill the memory.
+/// Maximum number of device names, so that a damaged log does not exhaust memory.
 const MAX_NAMES: usize = 1 << 16;
 
-/// The samples of a log, as they come about.
+/// Builds the samples of a log from its reports.
 #[derive(Debug)]
 pub(crate) struct Series {
     first: FirstReport,
     pace: Pace,
     devices: HashMap<String, LoggedDevice>,
-    /// Number of runs of iostat that began.
+    /// Number of runs of iostat that have begun.
     run: u64,
-    /// The names that this run of iostat has shown, in their order.
+    /// The device names in this run of iostat, sorted.
     shown: BTreeSet<NameKey>,
-    /// A device was printed that did nothing, so that `-z` was not given.
+    /// True if an idle device was printed, so that `-z` was not given.
     prints_idle: bool,
-    /// A report whose length only the next one shows.
+    /// A report whose length is known only with the next one.
     held: Option<(Report, Timing)>,
-    /// The last sample, until it is known whether it is the only one of its run, and whether its length was
-    /// guessed.
+    /// The first sample of a run, until it is known whether the run has others; true if its length was guessed.
     last: Option<(LogReport, bool)>,
     done: VecDeque<LogReport>,
 }
 
-/// Rows that a program computed of others. No device has such a name.
+/// Names of rows that a program computed from other rows. No device has such a name.
 const STATISTICS: [&str; 10] = [
     "avg", "average", "mean", "median", "min", "max", "stddev", "stdev", "std", "variance",
 ];
@@ -46,9 +45,9 @@ const STATISTICS: [&str; 10] = [
 #[derive(Debug)]
 struct LoggedDevice {
     device: Arc<Device>,
-    /// Figures that the device's reports have had so far, so that nothing is made up where one is missing.
+    /// Figures that the device's reports had so far: only these are filled in when the device is missing.
     reported: Figures,
-    /// True if the device was busy while the disk of whose name it could be a partition was not, so that it is none.
+    /// True if the device is not a partition although its name looks like one: it was busy while the disk was not.
     is_own: bool,
     /// The run of iostat that showed it last.
     run: u64,
@@ -69,12 +68,12 @@ impl Series {
         }
     }
 
-    /// The next sample that is complete.
+    /// The next complete sample.
     pub(crate) fn take(&mut self) -> Option<LogReport> {
         self.done.pop_front()
     }
 
-    /// Takes a report.
+    /// Adds a report.
     pub(crate) fn push(&mut self, report: Report, notes: &mut Notes) {
         if let Some(last) = report.at.and_then(|at| at.corrected) {
             self.pace.correct(last);
@@ -99,7 +98,7 @@ impl Series {
         }
     }
 
-    /// The log is at its end.
+    /// Handles the end of the log.
     pub(crate) fn finish(&mut self, notes: &mut Notes) {
         if let Some((report, timing)) = self.held.take() {
             self.interval(report, timing, notes);
@@ -108,7 +107,7 @@ impl Series {
         notes.interval_unknown |= self.pace.guessed();
     }
 
-    /// Hands over a sample, which is the first of its run or not.
+    /// Completes a sample. `first`: it is the first of its run, and is held until the next one.
     fn hand_over(&mut self, reading: LogReport, first: bool, guessed: bool, notes: &mut Notes) {
         self.end_last(first, notes);
         match first {
@@ -117,7 +116,7 @@ impl Series {
         }
     }
 
-    /// Hands over the first sample of a run. `alone`: its run has no other.
+    /// Completes the held first sample of a run. `alone`: its run has no other sample.
     fn end_last(&mut self, alone: bool, notes: &mut Notes) {
         let Some((mut reading, guessed)) = self.last.take() else {
             return;
@@ -139,7 +138,7 @@ impl Series {
             FirstReport::SinceBoot => true,
             FirstReport::Interval => false,
             FirstReport::Tell => {
-                // No mean since boot: a log that was cut out of another begins with any report.
+                // Not a mean since boot: an excerpt of a log can begin with any report.
                 let hangs = report.rows.iter().any(|row| row.figures.hangs());
                 !report.boot_omitted && !hangs
             }
@@ -171,7 +170,7 @@ impl Series {
 
     fn interval(&mut self, report: Report, timing: Timing, notes: &mut Notes) {
         self.begin_run(&report);
-        // Where the length is known, the only report of a run is an interval as any other.
+        // If its length is known, the only report of a run is an interval like any other.
         let first = report.first && report.length.is_none();
         let is_guessed = self.pace.must_guess(&timing);
         let span = self.pace.interval(&timing);
@@ -211,8 +210,7 @@ impl Series {
         }
     }
 
-    /// The samples of a report's devices, in order of their names. Groups are left out where any of
-    /// the members is there.
+    /// The samples of a report's devices, in the order of their names. Groups are left out if any member is listed.
     fn devices(
         &mut self,
         mut report: Report,
@@ -243,7 +241,7 @@ impl Series {
         samples
     }
 
-    /// Remembers a device and what is known of it. Returns whether there is room for it.
+    /// Adds a device, or what is newly known of it; false if there are too many devices.
     fn remember(&mut self, name: &str, figures: &Figures, at: SampleTime) -> bool {
         if let Some(known) = self.devices.get_mut(name) {
             known.reported.join(figures);
@@ -266,8 +264,8 @@ impl Series {
         true
     }
 
-    /// Marks the devices of a report that are partitions: their disk is in it too, or was in an earlier one of the
-    /// same run.
+    /// Marks the devices of a report that are partitions: their disk is in this report too, or was in an earlier one of
+    /// the same run.
     fn mark_partitions(&mut self, report: &Report) {
         for row in &report.rows {
             let numbered = numbered_disk(&row.name);
@@ -296,8 +294,8 @@ impl Series {
         }
     }
 
-    /// Adds the devices that iostat left out since nothing completed on them. Whether requests were in flight is not
-    /// known: a device that hangs is left out too.
+    /// Adds the devices that iostat left out since no requests completed on them. It is unknown whether requests were
+    /// in flight: a device that hangs is left out too.
     fn fill(&self, devices: &mut Vec<DeviceSample>, notes: &mut Notes) {
         let present: BTreeSet<DeviceId> = devices.iter().map(|d| d.device.id).collect();
         let before = devices.len();
@@ -323,7 +321,7 @@ fn host(report: &Report) -> HostSample {
     }
 }
 
-/// A device on which nothing completed, as far as its reports would show it.
+/// The sample of a device on which no requests completed, with those figures that its reports have.
 fn nothing_completed(known: &LoggedDevice) -> DeviceSample {
     let mut reported = known.reported;
     reported.reset = false;
@@ -348,8 +346,8 @@ fn nothing_completed(known: &LoggedDevice) -> DeviceSample {
     sample
 }
 
-/// The disk of a partition that `sar -d` calls by its number, without `-p`: `dev8-0` of `dev8-2`. It goes by the
-/// numbers that Documentation/admin-guide/devices.txt assigns to disks: SCSI, Xen, IDE and MMC.
+/// The disk of a partition that `sar -d` without `-p` names by its number: `dev8-0` for `dev8-2`. It uses the numbers
+/// that Documentation/admin-guide/devices.txt assigns to disks: SCSI, Xen, IDE and MMC.
 fn numbered_disk(name: &str) -> Option<String> {
     let (major, minor) = name.strip_prefix("dev")?.split_once('-')?;
     let (major, minor): (u32, u32) = (major.parse().ok()?, minor.parse().ok()?);
@@ -363,8 +361,8 @@ fn numbered_disk(name: &str) -> Option<String> {
     (within > 0).then(|| format!("dev{major}-{}", minor - within))
 }
 
-/// Tolerance in comparing busy times: a partition's requests keep its disk busy too, but for rounding and the moment
-/// of reading.
+/// Tolerance in comparing busy times. A partition's requests keep its disk busy too, except for rounding and different
+/// times of reading.
 const BUSY_TOLERANCE: f64 = 0.1;
 
 fn is_busier(part: &Figures, disk: &Figures) -> bool {
@@ -372,10 +370,10 @@ fn is_busier(part: &Figures, disk: &Figures) -> bool {
     busy.is_some_and(|(part, disk)| part > disk + BUSY_TOLERANCE)
 }
 
-/// A name in the order in which people read: `sda2` before `sda10`.
+/// Sort key of a name, with numbers by value: `sda2` before `sda10`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct NameKey {
-    /// The name, with the count of its digits in front of each number.
+    /// The name, with the number of digits before each number.
     order: Vec<u8>,
     name: String,
 }

@@ -1,41 +1,40 @@
-//! Times of day as `iostat -t` prints them: in the form of the locale that it ran in, or of
-//! ISO 8601 (`S_TIME_FORMAT=ISO`).
+//! Times as `iostat -t` prints them: in the format of the locale, or of ISO 8601 (`S_TIME_FORMAT=ISO`).
 
 use std::borrow::Cow;
 
 use jiff::civil::Time;
 use jiff::tz::Offset;
 
-/// A date whose parts are not yet distinguished.
+/// A date in which day and month are not yet distinguished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RawDate {
-    /// The numbers, in their order.
+    /// The numbers, in the order in which they are printed.
     pub(crate) numbers: [i16; 3],
     /// True if the year comes first: it has four digits, or is too large for a day.
     pub(crate) year_first: bool,
-    /// The year has four digits.
+    /// True if the year has four digits.
     pub(crate) long_year: bool,
     /// Separator of the numbers.
     pub(crate) separator: char,
 }
 
-/// A time as it is printed.
+/// A printed time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PrintedTimestamp {
-    /// The date; `None` in sysstat before version 9, whose header line has it.
+    /// The date; `None` in sysstat before version 9, which prints it only in the first line.
     pub(crate) date: Option<RawDate>,
     /// The time of day.
     pub(crate) time: Time,
-    /// The difference to UTC, where it is printed.
+    /// The offset from UTC, if it is printed.
     pub(crate) offset: Option<Offset>,
-    /// The clock has twelve hours.
+    /// True for a twelve-hour clock.
     pub(crate) twelve_hours: bool,
 }
 
-/// The longest line that can be a time.
+/// Maximum length of a line that can be a time.
 const MAX_LINE_BYTES: usize = 64;
 
-/// Reads a line that holds a time and nothing else.
+/// Parses a line that is a time and nothing else.
 pub(crate) fn stamp(line: &str) -> Option<PrintedTimestamp> {
     let line = unadorned(line);
     if line.len() > MAX_LINE_BYTES {
@@ -67,7 +66,7 @@ pub(crate) fn stamp(line: &str) -> Option<PrintedTimestamp> {
     })
 }
 
-/// A line without the signs with which scripts set off a time (`--- 10:31:04 ---`), and without the mark of OSWatcher
+/// A line without the decoration that scripts put around a time (`--- 10:31:04 ---`), and without OSWatcher's mark
 /// (`zzz ***Tue Mar 4 10:31:04 EST 2025`).
 fn unadorned(line: &str) -> &str {
     let is_sign = |c: char| !c.is_alphanumeric();
@@ -78,7 +77,7 @@ fn unadorned(line: &str) -> &str {
     }
 }
 
-/// The word in front of the time in sysstat before version 9, in the languages in which it printed one.
+/// The word before the time in sysstat before version 9, in each language.
 const LABELS: [&str; 15] = [
     "Time", "Aika", "Čas", "Czas", "Heure", "Hora", "Ora", "Tid", "Tiempo", "Tijd", "Tyd", "Waktu",
     "Zeit", "时间", "時間",
@@ -93,7 +92,7 @@ fn without_label(line: &str) -> &str {
     }
 }
 
-/// The months as `date` and the logs of a system name them.
+/// Month names, as `date` and syslog print them.
 const MONTHS: [&str; 12] = [
     "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
 ];
@@ -104,8 +103,8 @@ pub(crate) fn is_weekday(word: &str) -> bool {
     WEEKDAYS.contains(&word)
 }
 
-/// Output of `date` (`Fri Apr 10 12:38:33 EDT 2020`) with the date in numbers. Without a year, as in the system's
-/// logs, only the time is left.
+/// Output of `date` (`Fri Apr 10 12:38:33 EDT 2020`) with the date in numbers. Without a year, as in syslog, only the
+/// time is kept.
 fn in_numbers(line: &str) -> Cow<'_, str> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let words = match words.as_slice() {
@@ -130,7 +129,7 @@ fn in_numbers(line: &str) -> Cow<'_, str> {
     })
 }
 
-/// A line whose time has dots, as in Finland (`22.11.2026 05.52.46`), with colons in their place.
+/// A line with the dots in its time, as in Finland (`22.11.2026 05.52.46`), replaced by colons.
 fn with_colons(line: &str) -> Cow<'_, str> {
     let Some((date, time)) = line.rsplit_once(' ') else {
         return Cow::Borrowed(line);
@@ -143,7 +142,7 @@ fn with_colons(line: &str) -> Cow<'_, str> {
     Cow::Borrowed(line)
 }
 
-/// Start of the hour: the number that a colon or a sign for hours follows.
+/// Offset of the hour: the number before a colon or a sign for hours.
 fn hour(line: &str) -> Option<usize> {
     let mark = line.find([':', '時', '时', '시'])?;
     let digits = line[..mark]
@@ -198,7 +197,7 @@ impl Clock {
             rest = rest[end..].trim_start_matches([':', '時', '时', '分', '秒', '시', '분', '초']);
             rest = rest.trim_start_matches(' ');
         }
-        // Fractions of a second, of a log that something else stamped.
+        // Fractions of a second, in timestamps that another program added.
         if let Some(fraction) = rest.strip_prefix(['.', ',']) {
             rest = fraction.trim_start_matches(|c: char| c.is_ascii_digit());
         }
@@ -206,7 +205,7 @@ impl Clock {
     }
 }
 
-/// Reads what follows a time: half of the day, difference to UTC, name of the zone.
+/// Parses the text after a time: AM or PM, offset from UTC, name of the zone. Returns twelve-hour clock, PM, offset.
 fn suffix(text: &str) -> Option<(bool, bool, Option<Offset>)> {
     let (mut twelve, mut afternoon, mut offset) = (false, false, None);
     for word in text.split_whitespace() {
@@ -216,7 +215,7 @@ fn suffix(text: &str) -> Option<(bool, bool, Option<Offset>)> {
             "PM" | "午後" | "下午" | "오후" | "ΜΜ" => (twelve, afternoon) = (true, true),
             "Z" | "UTC" | "GMT" => offset = Some(Offset::UTC),
             _ if word.starts_with(['+', '-']) => offset = Some(numeric_offset(word)?),
-            // The name of a zone says nothing that can be relied upon.
+            // Names of zones are ambiguous.
             zone if (2..=5).contains(&zone.len())
                 && zone.bytes().all(|b| b.is_ascii_uppercase()) => {}
             _ => return None,
@@ -294,7 +293,7 @@ mod tests {
                 (17, 52, 53),
                 None,
             ),
-            // As scripts set them off.
+            // As scripts decorate them.
             (
                 "zzz ***Fri Apr 10 12:38:33 EDT 2020",
                 [2020, 4, 10],

@@ -16,11 +16,12 @@ use super::report::{Report, Reports};
 use super::stamp::{self, PrintedTimestamp};
 use super::wrapped::Line;
 
-/// Limits of the lines, and of the bytes, that are examined before the columns are guessed.
+/// Maximum number of lines that are examined before the columns are guessed.
 const MAX_EXAMINED_LINES: usize = 4096;
+/// Maximum number of bytes that are examined before the columns are guessed.
 const MAX_EXAMINED_BYTES: usize = 1 << 20;
 
-/// The columns are gone, and could not be determined.
+/// Error: the header is missing, and the columns could not be determined.
 #[derive(Debug)]
 pub(crate) struct ColumnsLost {
     /// The first line of figures.
@@ -31,35 +32,35 @@ pub(crate) struct ColumnsLost {
     pub(crate) candidates: Vec<String>,
 }
 
-/// Meaning of lines of figures at a place in the log.
+/// Meaning of the present lines of figures.
 #[derive(Clone, Debug, PartialEq)]
 enum Section {
     /// No header was seen yet.
     Open,
-    /// The names of the shares of the processors.
+    /// Shares of the processors, with these names.
     Cpu(Vec<String>),
     /// Devices with these columns.
     Devices(Arc<Columns>),
-    /// Lines of another report, such as that of NFS, which are passed over.
+    /// Lines of another report, such as that of NFS, which are ignored.
     Other,
 }
 
-/// A reader of text.
+/// Reader of iostat's text.
 #[derive(Debug)]
 pub(crate) struct Text {
     section: Section,
     /// The columns of lines without a header.
     columns: Option<Arc<Columns>>,
-    /// The user gave them.
+    /// True if the user gave these columns.
     given: bool,
     last_header: LastHeader,
     reports: Reports,
-    /// Blank lines since the line that names the host; `None` after something else came.
+    /// Number of blank lines since the line that names the host; `None` after any other line.
     blanks: Option<u32>,
     /// Lines that wait until their columns are known.
     held: Vec<Line<'static>>,
     held_bytes: usize,
-    /// The figures of them, and how many of these can be checked.
+    /// Figures of the held lines.
     rows: Vec<Vec<Number>>,
     pub(crate) source: SampleSource,
 }
@@ -83,12 +84,12 @@ impl Text {
         }
     }
 
-    /// The next report that is complete.
+    /// The next complete report.
     pub(crate) fn take(&mut self) -> Option<Report> {
         self.reports.take()
     }
 
-    /// Takes a line.
+    /// Reads a line.
     pub(crate) fn line(
         &mut self,
         line: &Line<'_>,
@@ -119,7 +120,7 @@ impl Text {
         Ok(())
     }
 
-    /// The text is at its end, for now or for good.
+    /// Handles the end of the text, or of the log.
     pub(crate) fn end(
         &mut self,
         calendar: &mut Calendar,
@@ -130,7 +131,7 @@ impl Text {
         Ok(())
     }
 
-    /// Ends this form, since another follows. Figures whose columns are still unknown are given up.
+    /// Handles the change to another format. Figures whose columns are still unknown are dropped.
     pub(crate) fn end_form(&mut self, calendar: &mut Calendar, notes: &mut Notes) {
         self.release(calendar, notes)
             .unwrap_or_else(|_| self.drop_held(notes));
@@ -150,7 +151,7 @@ impl Text {
         self.held.push(line.clone().into_owned());
     }
 
-    /// Gives up the figures in front of the first header, which has other columns.
+    /// Drops the figures before the first header, which has other columns.
     fn drop_held(&mut self, notes: &mut Notes) {
         for held in std::mem::take(&mut self.held) {
             if headless_figures(&held.text).is_some() {
@@ -161,14 +162,14 @@ impl Text {
         self.held_bytes = 0;
     }
 
-    /// True if the lines that are held show their columns beyond doubt. Tested now and then, since it takes time.
+    /// True if the columns of the held lines can be determined. Tested only at every 64th line, since it takes time.
     fn has_known_columns(&self) -> bool {
         self.rows.len().is_multiple_of(64)
             && column_guess::guess(&self.rows)
                 .is_some_and(|guess| guess.checked >= SUFFICIENT_RELATIONS)
     }
 
-    /// Reads the lines that were held, by the columns that they show.
+    /// Reads the held lines with the columns determined from them.
     fn release(&mut self, calendar: &mut Calendar, notes: &mut Notes) -> Result<(), ColumnsLost> {
         let Some(first) = self.held.first() else {
             return Ok(());
@@ -192,7 +193,7 @@ impl Text {
         Ok(())
     }
 
-    /// Takes a line whose columns are known, if it has figures.
+    /// Reads a line; its columns are known if it has figures.
     fn known(&mut self, line: &Line<'_>, calendar: &mut Calendar, notes: &mut Notes) {
         let text = &*line.text;
         if text.trim().is_empty() {
@@ -202,12 +203,12 @@ impl Text {
             }
             return;
         }
-        // Where the means since boot are left out, their place is a blank line.
+        // If the means since boot are omitted, a blank line takes their place.
         if self.blanks.take().is_some_and(|blanks| blanks >= 2) {
             self.reports.omit_boot();
         }
-        // Most lines are of figures, and no landmark has them behind its first word but a date: the release of a kernel
-        // may look like one.
+        // Fast path: most lines are rows of figures. Other lines have no number after their first word, except a date
+        // or the release of a kernel.
         let mut words = text.split_whitespace();
         let is_date = words.next().is_some_and(stamp::is_weekday);
         let mut are_figures = words.map(|word| number(word).is_some());
@@ -220,7 +221,7 @@ impl Text {
         }
     }
 
-    /// Takes a line that announces a section, or gives a time.
+    /// Reads a line that begins a section or is a time.
     fn landmark(
         &mut self,
         line: u64,
@@ -257,7 +258,7 @@ impl Text {
         true
     }
 
-    /// The time of the current report, where it is in front of each line.
+    /// Sets the time of the current report, if it is printed before each line.
     fn time_in_front(&mut self, front: Option<PrintedTimestamp>, calendar: &mut Calendar) {
         if self.reports.lacks_time()
             && let Some(stamp) = front
@@ -266,7 +267,7 @@ impl Text {
         }
     }
 
-    /// Takes a line of figures.
+    /// Reads a line of figures.
     fn figures(&mut self, line: &Line<'_>, calendar: &mut Calendar, notes: &mut Notes) {
         let text = &*line.text;
         calendar.commas |= has_decimal_comma(text);

@@ -11,26 +11,27 @@ use super::notes::Notes;
 use super::report::{Reports, Row};
 use super::stamp::stamp;
 
-/// Figures of a row: requests, merged, sectors and milliseconds of reads and of writes; in flight, and seconds busy.
+/// Number of figures in a row: requests, merged, sectors and milliseconds of reads and of writes; in flight, and
+/// seconds busy.
 const FIGURES: usize = 10;
 const SECTOR: f64 = 512.0;
-/// Busy time is counted in whole seconds, which are a percent of this time at the most.
+/// Minimum length of an interval for which busy time is used: it is counted in whole seconds, 1 % of this.
 const MIN_BUSY_INTERVAL_S: f64 = 100.0;
-/// Interval where the log does not give it, in seconds.
+/// Interval if the log does not give it, in seconds.
 const DEFAULT_INTERVAL_S: f64 = 1.0;
-/// Maximum number of names, so that a damaged log does not fill the memory.
+/// Maximum number of device names, so that a damaged log does not exhaust memory.
 const MAX_NAMES: usize = 1 << 16;
 
-/// A reader of vmstat's text.
+/// Reader of vmstat's text.
 #[derive(Debug)]
 pub(crate) struct Vmstat {
-    /// Length of the intervals, where it was given.
+    /// Length of the intervals, if the user gave it.
     given: Option<Nanos>,
-    /// The last totals, and the round in which they were printed.
+    /// Last totals of each device, and the round in which they were printed.
     totals: HashMap<String, (Counters, u64)>,
-    /// Number of times that all disks were printed, including this one.
+    /// Number of the current round; all disks are printed once in each round.
     round: u64,
-    /// Time of the round before, and of this one.
+    /// Time of the previous round, and of this one.
     times: [Option<Timestamp>; 2],
     pub(crate) reports: Reports,
 }
@@ -51,7 +52,7 @@ impl Vmstat {
         text.starts_with("disk- ") && text.contains("-reads-") && text.contains("-writes-")
     }
 
-    /// A run of vmstat begins.
+    /// Begins a run of vmstat.
     pub(crate) fn begin_run(&mut self) {
         self.reports.begin_run();
         self.totals.clear();
@@ -59,7 +60,7 @@ impl Vmstat {
         self.times = [None; 2];
     }
 
-    /// Takes a line.
+    /// Reads a line.
     pub(crate) fn line(
         &mut self,
         line: u64,
@@ -77,7 +78,7 @@ impl Vmstat {
             return;
         };
         let time = words.get(1 + FIGURES..).filter(|time| !time.is_empty());
-        // The last number may be cut, which would look as if it had gone back.
+        // The last number may be cut off, which would look like a counter that was reset.
         if !terminated && time.is_none() {
             return notes.cut.add(line, text);
         }
@@ -95,7 +96,7 @@ impl Vmstat {
         if before.is_some() || self.totals.len() < MAX_NAMES {
             self.totals.insert(name.to_owned(), (counters, self.round));
         }
-        // The first time, and after a round without it, there is nothing to compare with.
+        // In its first round, and after a round without it, the device has no earlier totals.
         let Some((before, _)) = before.filter(|(_, round)| round + 1 == self.round) else {
             return;
         };
@@ -112,7 +113,7 @@ impl Vmstat {
         );
     }
 
-    /// Seconds between this round and the one before.
+    /// Seconds between the previous round and this one.
     fn length(&self, notes: &mut Notes) -> f64 {
         let [before, now] = self.times;
         let seconds = before.zip(now);

@@ -1,7 +1,7 @@
-//! Rejoins rows, headers and the line of the host that a mail client or `fold` wrapped.
+//! Rejoins rows, headers and the host line of a log that a mail client or `fold` wrapped.
 //!
-//! A row is continued where it has fewer figures than its header has columns, and nothing but figures follows
-//! until it has as many. A row that never gets as many is left as it is: it was cut off.
+//! A row is continued if it has fewer figures than its header has columns, and only figures follow until it has as
+//! many. A row that never gets enough figures is left as it is: it was cut off.
 
 use std::borrow::Cow;
 
@@ -14,15 +14,15 @@ use super::number::number;
 use super::sar;
 use super::stamp::PrintedTimestamp;
 
-/// A line without the prefix of another program.
+/// A line of the log, without the prefix that another program put before it.
 #[derive(Clone, Debug)]
 pub(crate) struct Line<'a> {
     /// Number of the line, from 1.
     pub(crate) number: u64,
     pub(crate) text: Cow<'a, str>,
-    /// A line end follows it.
+    /// True if a line end follows it.
     pub(crate) terminated: bool,
-    /// The time that was in front of it.
+    /// The time in its prefix.
     pub(crate) front: Option<PrintedTimestamp>,
 }
 
@@ -37,10 +37,10 @@ impl Line<'_> {
     }
 }
 
-/// The form of the rows below a header.
+/// The layout of the rows below a header.
 #[derive(Clone, Copy, Debug)]
 struct RowForm {
-    /// Words in front of the figures: the name, and the time in a row of sar.
+    /// Number of words before the figures: the name, and the time in a row of sar.
     front: usize,
     figures: usize,
     names: NamePlace,
@@ -56,7 +56,7 @@ impl RowForm {
     }
 }
 
-/// The part of a log that may be continued on the next line.
+/// Kind of a line that may be continued on the next line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ContinuedPart {
     /// Names of columns.
@@ -67,7 +67,7 @@ enum ContinuedPart {
     Machine,
 }
 
-/// Puts lines together.
+/// Joins wrapped lines.
 #[derive(Debug)]
 pub(crate) struct LineJoiner {
     shape: Option<RowForm>,
@@ -77,7 +77,7 @@ pub(crate) struct LineJoiner {
 }
 
 impl LineJoiner {
-    /// `columns`: those of rows that have no header.
+    /// `columns` are those of rows without a header.
     pub(crate) fn new(columns: Option<&Columns>) -> LineJoiner {
         LineJoiner {
             shape: columns.map(|columns| RowForm::of(1, columns)),
@@ -87,7 +87,7 @@ impl LineJoiner {
         }
     }
 
-    /// Takes a line. Returns the lines that are complete, first the ones that were held.
+    /// Adds a line. Returns the lines that are complete; held lines come first.
     pub(crate) fn push<'a>(&mut self, line: Line<'a>) -> (Vec<Line<'static>>, Option<Line<'a>>) {
         if !self.held.is_empty()
             && let Some(is_whole) = self.continues(&line.text)
@@ -107,7 +107,7 @@ impl LineJoiner {
         }
     }
 
-    /// Releases the lines that are held, which nothing continues. Those of an incomplete row are left as they are.
+    /// Returns the held lines, which nothing continues. Lines of an incomplete row are not joined.
     pub(crate) fn release(&mut self) -> Vec<Line<'static>> {
         match self.begun {
             ContinuedPart::Header => self.join().into_iter().collect(),
@@ -115,7 +115,7 @@ impl LineJoiner {
         }
     }
 
-    /// The lines that are held, as one.
+    /// The held lines, joined.
     fn join(&mut self) -> Option<Line<'static>> {
         let mut parts = std::mem::take(&mut self.held).into_iter();
         let mut line = parts.next()?;
@@ -131,7 +131,7 @@ impl LineJoiner {
         Some(line)
     }
 
-    /// The part of a log that this line may be the beginning of.
+    /// The kind of line that this line may begin.
     fn begins(&mut self, text: &str) -> Option<ContinuedPart> {
         let mut words = text.split_whitespace();
         let last = words.next_back()?;
@@ -152,7 +152,7 @@ impl LineJoiner {
         words.next().is_none().then_some(ContinuedPart::Row)
     }
 
-    /// True if a line that ends with a figure is a row that lacks some.
+    /// True if a line that ends with a figure is a row with too few figures.
     fn is_short(&self, text: &str) -> bool {
         let Some(shape) = self.shape else {
             return false;
@@ -168,7 +168,7 @@ impl LineJoiner {
         }
     }
 
-    /// `None` if a line does not continue what is held; else, true if this is whole with it.
+    /// `None` if a line does not continue the held lines; else, true if they are complete with it.
     fn continues(&mut self, text: &str) -> Option<bool> {
         let words = text.split_whitespace().count();
         if words == 0 {
@@ -176,7 +176,7 @@ impl LineJoiner {
         }
         match self.begun {
             ContinuedPart::Header if is_names(text) => Some(false),
-            // With the name of the devices at its end.
+            // A header that ends with the word for the device.
             ContinuedPart::Header => {
                 let begun = self
                     .held
@@ -200,7 +200,7 @@ impl LineJoiner {
                 (is_figures && more >= MIN_FIGURES && !is_cpu).then_some(true)
             }
             Some(shape) if is_figures => {
-                // A number behind a word is no row.
+                // A word and one number are not a row.
                 let is_row = held > 0 || more > 1;
                 let all = held + more;
                 let is_whole = all == shape.figures && shape.names == NamePlace::First;
@@ -215,7 +215,7 @@ impl LineJoiner {
         }
     }
 
-    /// The form of the rows below a line, if it is a header of iostat or of `sar -d`.
+    /// The layout of the rows below a line, if the line is a header of iostat or of `sar -d`.
     fn shape_below(&mut self, text: &str) -> Option<RowForm> {
         if let Some(columns) = self.last_header.columns(text) {
             return Some(RowForm::of(1, &columns));
@@ -224,27 +224,27 @@ impl LineJoiner {
         Some(RowForm::of(time_fields + 1, &columns))
     }
 
-    /// The lines that are held and this one.
+    /// The held lines and this one, joined.
     fn with(&self, text: &str) -> String {
         let held = self.held.iter().map(|line| line.text.as_ref());
         held.chain([text]).collect::<Vec<_>>().join(" ")
     }
 }
 
-/// Number of the figures at the end of a line.
+/// Number of figures at the end of a line.
 fn figures(text: &str) -> usize {
     let words = text.split_whitespace().rev();
     words.map_while(number).count()
 }
 
-/// True if a line has nothing but names of columns.
+/// True if a line consists of column names.
 fn is_names(text: &str) -> bool {
     let mut words = text.split_whitespace();
     words.all(|word| Column::by_name(word) != Column::Unknown)
 }
 
-/// True if a line may be the beginning of a header that ends with the name: columns, with a time in front in one of
-/// sar.
+/// True if a line may be the beginning of a header that ends with the word for the device: column names, after a time
+/// in a header of sar.
 fn is_nameless(text: &str) -> bool {
     let words: Vec<&str> = text.split_whitespace().collect();
     let is_unknown = |word: &&str| Column::by_name(word) == Column::Unknown;
@@ -305,7 +305,7 @@ mod tests {
                 [header, "a-long-name 1.00 2.00 3.00"]
             );
         }
-        // The name behind the figures.
+        // The name after the figures.
         assert_eq!(
             texts(
                 "r/s w/s rkB/s\n%util Device\n1.00 2.00\n3.00 4.00 sda\n1.00 2.00 3.00 4.00\nsdb"

@@ -1,6 +1,6 @@
-//! fio's latency buckets: values below `2^(bits + 1)` have one each, and above that every power of
-//! two is cut into `2^bits` equal parts (stat.c, `plat_val_to_idx` and `plat_idx_to_val`). What fio
-//! writes for a bucket is its middle.
+//! fio's latency buckets: values below `2^(bits + 1)` have one bucket each, and above that every power of two is
+//! divided into `2^bits` equal parts (stat.c, `plat_val_to_idx` and `plat_idx_to_val`). fio writes the middle of a
+//! bucket.
 
 /// `FIO_IO_U_PLAT_BITS` of every fio up to now.
 pub(crate) const BITS: u32 = 6;

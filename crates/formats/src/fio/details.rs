@@ -1,16 +1,16 @@
-//! Extended options of a job of fio: sizes that differ, the offset, the distribution of places.
+//! Extended options of a job of fio: mixed block sizes, the offset, the distribution of offsets.
 
 use record::{Bytes, JobOptions, RandomDistribution, SizeShare};
 
 use super::options::Options;
 
-/// fio's exponent and share where none is given.
+/// fio's default exponent of a Zipf distribution.
 const ZIPF: f64 = 1.1;
+/// fio's default power of a Pareto distribution.
 const PARETO: f64 = 0.2;
 
-/// Details of a job. `None` where any of them is not understood. The ramp and the end do not change the work, and are
-/// left to the options themselves. So is whether a block is drawn again before all were: `norandommap` has no value,
-/// and is not in the document.
+/// Details of a job; `None` if any of them is not understood. Ramp time and run time do not change the workload, and
+/// are kept only as options. `norandommap` is unknown: it has no value, and fio leaves it out of the document.
 pub(super) fn details(options: &Options<'_>) -> Option<Box<JobOptions>> {
     let (read_sizes, write_sizes) = sizes(options)?;
     Some(Box::new(JobOptions {
@@ -35,7 +35,7 @@ pub(super) fn details(options: &Options<'_>) -> Option<Box<JobOptions>> {
 /// Number of files that take turns.
 pub(super) fn files(options: &Options<'_>) -> Option<u32> {
     let named = options.get("filename");
-    // A colon parts names, and one with a backslash before it belongs to a name.
+    // A colon separates names; one after a backslash belongs to a name.
     let names = |text: &str| text.replace("\\:", "").matches(':').count() as u32 + 1;
     match named.map(names) {
         Some(1) => Some(1),
@@ -44,8 +44,8 @@ pub(super) fn files(options: &Options<'_>) -> Option<u32> {
     }
 }
 
-/// `bssplit=4k/10:16k/90`, or a size for reads and another for writes: `bs=4k,16k`. Both are empty
-/// where all requests have one size.
+/// Sizes of reads and of writes: `bssplit=4k/10:16k/90`, or one size each, `bs=4k,16k`. Both are empty if all requests
+/// have the same size.
 fn sizes(options: &Options<'_>) -> Option<(Vec<SizeShare>, Vec<SizeShare>)> {
     if let Some(split) = options.get("bssplit") {
         let mut parts = split.split(',');
@@ -114,7 +114,7 @@ fn spread(text: &str) -> Option<RandomDistribution> {
     }
 }
 
-/// Value of `bssplit=` for the sizes; `None` where there are none.
+/// Value of `bssplit=` for the sizes; `None` if there are none.
 pub(super) fn split(details: &JobOptions) -> Option<String> {
     let part = |share: &SizeShare| format!("{}/{}", share.size.0, (share.share * 100.0).round());
     let list = |shares: &[SizeShare]| shares.iter().map(part).collect::<Vec<_>>().join(":");

@@ -1,8 +1,8 @@
-//! Jobs that an entry of `jobs` sums up. The document does not say whether clones and sections were
-//! summed up: fio repeats only options with a value, and `group_reporting` is mostly given without
-//! one. It shows in the entries (seen with fio 3.33):
+//! Finds out which jobs an entry of `jobs` sums up. The document does not say whether clones and sections were summed:
+//! fio repeats only options with a value, and `group_reporting` is mostly given without one. The entries show it (seen
+//! with fio 3.33):
 //!
-//! - clones that are not summed have an entry each, all of one name;
+//! - clones that are not summed have an entry each, all with the same name;
 //! - `job_runtime` is the sum over all that an entry sums up, and a direction's `runtime` is the
 //!   longest of them;
 //! - where sections are summed, the entry has the name of the first and the options of the last.
@@ -11,19 +11,19 @@ use super::node::Node;
 use super::options::Options;
 use crate::ReadError;
 
-/// Jobs that the figures of an entry sum up.
+/// Processes that an entry sums up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SummedJobs {
     /// This number of processes with the options of the entry.
     Clones(u32),
-    /// Processes with the options given there; their number is unknown.
+    /// An unknown number of processes with the options of the entry.
     Unsure,
-    /// Processes of which some had other options than the entry.
+    /// Processes of several sections, some with other options than the entry's.
     Sections,
 }
 
 impl SummedJobs {
-    /// Number of processes of those options.
+    /// Number of processes with the options of the entry, if it is known.
     pub(crate) fn clones(self) -> Option<u32> {
         match self {
             SummedJobs::Clones(clones) => Some(clones),
@@ -32,7 +32,7 @@ impl SummedJobs {
     }
 }
 
-/// Jobs that the entry `job`, one of `jobs`, sums up.
+/// The processes that the entry `job`, one of `jobs`, sums up.
 pub(crate) fn summed(
     job: &Node<'_>,
     jobs: &[Node<'_>],
@@ -61,7 +61,7 @@ pub(crate) fn summed(
     let (Some(total), Some(time)) = (job.number("job_runtime")?, time(job, options)?) else {
         return Ok(SummedJobs::Clones(clones));
     };
-    // fio rounds either to a millisecond, and a process takes a little to begin and to end.
+    // fio rounds both times to milliseconds, and a process takes a little time to start and to end.
     let most = f64::from(clones) * (time * 1.1 + 5.0);
     Ok(match total > most {
         true => SummedJobs::Sections,
@@ -69,8 +69,8 @@ pub(crate) fn summed(
     })
 }
 
-/// Factor for fio's shares of the processor: the time over all processes divided by the time that is shown,
-/// since the shares are of the former.
+/// Factor for fio's CPU shares, which are relative to the sum of the processes' times: that sum divided by the time of
+/// the longest process.
 pub(crate) fn times(
     job: &Node<'_>,
     options: &Options<'_>,
@@ -78,14 +78,14 @@ pub(crate) fn times(
 ) -> Result<f64, ReadError> {
     let (total, time) = (job.number("job_runtime")?, time(job, options)?);
     let times = total.zip(time).map(|(total, time)| total / time);
-    // Of one process the two are the same but for what was rounded off.
+    // For one process the two are equal except for rounding.
     Ok(match summed {
         SummedJobs::Clones(1) => 1.0,
         _ => times.filter(|times| *times > 1.0).unwrap_or(1.0),
     })
 }
 
-/// Time of the longest of the processes, in milliseconds. A job that verifies reads after it wrote.
+/// Time of the longest process in milliseconds. A job that verifies reads after it has written, so times are added.
 fn time(job: &Node<'_>, options: &Options<'_>) -> Result<Option<f64>, ReadError> {
     let mut times = Vec::new();
     for key in ["read", "write", "trim", "mixed"] {

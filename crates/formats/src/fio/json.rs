@@ -1,5 +1,4 @@
-//! JSON as fio prints it: keys in their order, with a space before the colon, fractions with six
-//! digits.
+//! Writes JSON as fio prints it: keys in order, with a space before the colon, fractions with six digits.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! A JSON object and its path, for messages about it.
+//! A JSON object and its path, for error messages.
 
 use serde_json::{Map, Value};
 
@@ -39,7 +39,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Error for a value of `key` that is not of the right kind.
+    /// Error for a value of `key` of the wrong type.
     pub(crate) fn wrong(&self, key: &str, what: &str) -> ReadError {
         ReadError::at(
             self.line,
@@ -50,7 +50,7 @@ impl<'a> Node<'a> {
         )
     }
 
-    /// The value of `key`; null is none.
+    /// The value of `key`; `None` if it is missing or null.
     pub(crate) fn value(&self, key: &str) -> Option<&'a Value> {
         self.object.get(key).filter(|value| !value.is_null())
     }

@@ -1,5 +1,5 @@
-//! Options of a job: fio repeats those that were given, of the job and of `[global]`, as texts. An option
-//! that does not exist has fio's default (fio's HOWTO).
+//! Options of a job: fio repeats the options that were given, for the job and in `[global]`, as text. A missing option
+//! has fio's default (fio's HOWTO).
 
 use record::{Bytes, TargetKind};
 
@@ -17,12 +17,12 @@ impl<'a> Options<'a> {
     pub(crate) fn of(job: &Node<'a>, document: &Node<'a>) -> Result<Options<'a>, ReadError> {
         Ok(Options {
             job: job.object("job options")?,
-            // A client writes a list, one for each of its servers.
+            // A client writes a list with one object for each of its servers.
             global: document.objects("global options")?.into_iter().next(),
         })
     }
 
-    /// True if the options are in the document at all: those before fio 2.16 are not.
+    /// True if the document has options at all; fio before 2.16 does not write them.
     pub(super) fn are_known(&self) -> bool {
         let mut sections = [&self.job, &self.global].into_iter().flatten();
         sections.any(|section| section.entries().next().is_some())
@@ -54,7 +54,7 @@ impl<'a> Options<'a> {
         all
     }
 
-    /// A number that was given, or else fio's default.
+    /// A number that was given, or else `default`; `None` if the text is not a number.
     pub(crate) fn number<T: std::str::FromStr>(&self, name: &str, default: T) -> Option<T> {
         match self.get(name) {
             Some(text) => text.trim().parse().ok(),
@@ -69,7 +69,7 @@ impl<'a> Options<'a> {
 
     /// The size that a text means in this job.
     pub(super) fn size_of(&self, text: &str) -> Option<Bytes> {
-        // With another base a "k" is not 1024 bytes.
+        // With another kb_base, a "k" is not 1024 bytes.
         let binary = self.get("kb_base").is_none_or(|base| base == "1024");
         text.parse().ok().filter(|_| binary)
     }
@@ -79,7 +79,7 @@ impl<'a> Options<'a> {
         self.get("filename").or_else(|| self.get("directory"))
     }
 
-    /// Kind of the target: a directory is one in which fio makes its files.
+    /// Kind of the target. A directory is one in which fio creates its files.
     pub(crate) fn target_kind(&self) -> Option<TargetKind> {
         let named = self.get("filename").is_some();
         let within = self.get("directory").filter(|_| !named);

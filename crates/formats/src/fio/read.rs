@@ -13,7 +13,7 @@ use super::node::Node;
 use super::options::Options;
 use crate::ReadError;
 
-/// The key that every document of fio has, and by which it is known.
+/// The key by which a document of fio is recognized.
 pub(crate) const VERSION_KEY: &str = "\"fio version\"";
 
 /// True if a JSON document is one of fio's.
@@ -79,15 +79,15 @@ fn timestamp(seconds: u64) -> Option<Timestamp> {
     Timestamp::from_second(i64::try_from(seconds).ok()?).ok()
 }
 
-/// The known text of `texts`, if all known ones are the same.
+/// The text that all known ones of `texts` agree on; `None` if they differ.
 fn one_of<'a>(texts: impl Iterator<Item = Option<&'a str>>) -> Option<String> {
     let mut known = texts.flatten();
     let first = known.next()?;
     known.all(|text| text == first).then(|| first.to_owned())
 }
 
-/// True if an entry belongs to no job: where sections are summed fio may write one more than there are
-/// groups, without a name and with nothing done (seen with fio 3.33).
+/// True if an entry belongs to no job: if sections are summed, fio may write one entry more than there are groups,
+/// without a name and without I/O (seen with fio 3.33).
 fn is_nobodys(job: &Node<'_>) -> Result<bool, ReadError> {
     if job.value("jobname").is_some() {
         return Ok(false);
@@ -115,7 +115,7 @@ fn phase(
         ("read", Activity::Read),
         ("write", Activity::Write),
         ("trim", Activity::Trim),
-        // With unified_rw_reporting there is only this one.
+        // With unified_rw_reporting, this is the only direction.
         ("mixed", Activity::All),
     ] {
         let Some(node) = job.object(key)? else {
@@ -162,7 +162,7 @@ fn failure(job: &Node<'_>) -> Result<Option<String>, ReadError> {
     }))
 }
 
-/// Size of a request, where all have the same.
+/// Size of a request, if all have the same size.
 fn block_of(flows: &[FlowSummary]) -> Option<Bytes> {
     let mut sizes = flows.iter().filter_map(|flow| {
         let (ops, bytes) = (flow.ops?, flow.bytes?);
@@ -174,7 +174,7 @@ fn block_of(flows: &[FlowSummary]) -> Option<Bytes> {
         .then_some(Bytes(first))
 }
 
-/// Flow of one direction of a job. `None` when it did nothing, for which fio writes zeros.
+/// Flow of one direction of a job; `None` if it did no I/O, for which fio writes zeros.
 fn flow(node: &Node<'_>, activity: Activity) -> Result<Option<FlowSummary>, ReadError> {
     let bandwidth = match node.number("bw_bytes")? {
         Some(bytes) => Some(bytes),
@@ -213,8 +213,8 @@ fn spread(node: &Node<'_>) -> Result<Option<Samples>, ReadError> {
     })())
 }
 
-/// Bytes of a flow. fio wrote KiB until it wrote `io_kbytes` next to the bytes. The unit of a document without that
-/// key follows from its KiB a second.
+/// Bytes of a flow. fio wrote `io_bytes` in KiB before it had `io_kbytes` as well. In a document without that key, the
+/// unit follows from the KiB per second.
 fn bytes(node: &Node<'_>) -> Result<Option<u64>, ReadError> {
     let Some(amount) = node.count("io_bytes")? else {
         return Ok(None);
@@ -239,7 +239,7 @@ fn bytes(node: &Node<'_>) -> Result<Option<u64>, ReadError> {
 /// fsync and fdatasync calls, which fio 3.7 and later time.
 fn syncs(node: &Node<'_>, seconds: Option<f64>) -> Result<Option<FlowSummary>, ReadError> {
     let latency = latency(node)?;
-    // With group_reporting fio 3 leaves the total at zero, and counts only the latencies.
+    // With group_reporting, fio 3 leaves the total at zero and counts only the latencies.
     let timed = node.object("lat_ns")?.map(|timed| timed.count("N"));
     let ops = node.count("total_ios")?.filter(|ops| *ops > 0);
     let ops = ops.or(timed.transpose()?.flatten());
@@ -255,8 +255,8 @@ fn syncs(node: &Node<'_>, seconds: Option<f64>) -> Result<Option<FlowSummary>, R
     }))
 }
 
-/// The completion latency, which is what fio gives percentiles of; or else the total one, for jobs
-/// with `lat_percentiles` and for syncs.
+/// The completion latency, for which fio gives percentiles; or else the total latency, for jobs with `lat_percentiles`
+/// and for syncs.
 fn latency(node: &Node<'_>) -> Result<LatencySummary, ReadError> {
     let mut fallback = LatencySummary::default();
     for (key, nanos) in [("clat_ns", 1), ("clat", 1000), ("lat_ns", 1), ("lat", 1000)] {
@@ -279,7 +279,7 @@ fn latency_of(node: &Node<'_>, nanos: u64) -> Result<LatencySummary, ReadError> 
     let figure = |key| Ok::<_, ReadError>(node.number(key)?.map(|value| value * nanos as f64));
     let (min, max) = (figure("min")?, figure("max")?);
     let (mean, stddev) = (figure("mean")?, figure("stddev")?);
-    // Zeros stand for what was not measured, as with disable_clat.
+    // Zeros mean that nothing was measured, as with disable_clat.
     if mean.unwrap_or(0.0) == 0.0 && max.unwrap_or(0.0) == 0.0 {
         return Ok(LatencySummary::default());
     }
@@ -304,7 +304,7 @@ fn percentiles(node: &Node<'_>, nanos: u64) -> Result<Vec<Percentile>, ReadError
             .filter(|percent| (0.0..=100.0).contains(percent))
             .ok_or_else(|| node.wrong(key, "not a percentile"))?;
         let value = node.number(key)?;
-        // fio 2 filled the list up with a 0th.
+        // fio 2 pads the list with a 0th percentile.
         if let (Some(value), true) = (value, percent > 0.0) {
             percentiles.push(Percentile {
                 percent,
@@ -319,7 +319,7 @@ fn percentiles(node: &Node<'_>, nanos: u64) -> Result<Vec<Percentile>, ReadError
 /// Maximum number of I/Os: more than any disk does in a century, and few enough that sums do not overflow.
 const MAX_IOS: u64 = 1 << 53;
 
-/// JSON+'s buckets: by the middle of each, or in fio 2 by its number.
+/// The buckets of JSON+: keyed by their middle, or in fio 2 by their number.
 fn histogram(node: &Node<'_>, nanos: u64) -> Result<Option<Histogram>, ReadError> {
     let Some(node) = node.object("bins")? else {
         return Ok(None);

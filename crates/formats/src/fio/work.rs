@@ -34,8 +34,8 @@ impl Options<'_> {
         }
     }
 
-    /// Bytes that all clones use together. Each has files of its own, unless a name or a form for names
-    /// without the clone's number makes them share.
+    /// Bytes that all clones use together. Each has its own files, unless they share a file name, or a file name format
+    /// without the clone's number.
     fn span(&self, clones: Option<u32>) -> Option<Bytes> {
         let size = self.size("size")?;
         let form = self.get("filename_format");
@@ -47,8 +47,8 @@ impl Options<'_> {
         size.0.checked_mul(u64::from(times)).map(Bytes)
     }
 
-    /// Number of requests that each process keeps in flight. Whatever `iodepth` is, it is one where the engine waits
-    /// for each, as fio's default on Linux does (fio's HOWTO, `iodepth`).
+    /// Number of requests that each process keeps in flight. It is 1 whatever `iodepth` is if the engine is
+    /// synchronous, as fio's default on Linux is (fio's HOWTO, `iodepth`).
     fn depth(&self) -> Option<u32> {
         const WAITING: [&str; 6] = ["sync", "psync", "vsync", "pvsync", "pvsync2", "mmap"];
         let asked = self.number("iodepth", 1)?;
@@ -56,7 +56,7 @@ impl Options<'_> {
         match self.get("io_submit_mode").unwrap_or("inline") {
             "inline" if waits => Some(1),
             "inline" => Some(asked),
-            // Other threads may issue what one waits for.
+            // An unknown engine may be synchronous.
             _ if asked > 1 => None,
             _ => Some(1),
         }
@@ -65,7 +65,7 @@ impl Options<'_> {
     /// Requests a second over all of `clones`: `rate_iops` is for each of them, and in a mixed job
     /// for reads and for writes (seen with fio 3.33).
     fn rate(&self, clones: u32, reads: Option<f64>) -> Option<f64> {
-        /// Options that slow a job down and are no number of requests a second.
+        /// Options that slow a job down other than by a rate of requests.
         const THROTTLING_OPTIONS: [&str; 4] = ["rate", "thinktime", "latency_target", "flow"];
         let Some(given) = self.get("rate_iops") else {
             let slowed = THROTTLING_OPTIONS
@@ -86,7 +86,7 @@ impl Options<'_> {
             reads if reads >= 1.0 => of_reads,
             reads if reads <= 0.0 => of_writes,
             _ if (of_reads > 0.0) == (of_writes > 0.0) => of_reads + of_writes,
-            // One of the directions alone is limited.
+            // Only one of the directions is limited.
             _ => return None,
         };
         Some(each * f64::from(clones))

@@ -1,9 +1,8 @@
 //! Writes JSON+ with the keys of fio 3.
 //!
-//! As fio does, latencies that were not measured are zeros next to a count `N` of zero, and a
-//! direction that did nothing is all zeros. Of one that did something, what is not known is left
-//! out, since a zero would be read as measured; and so is what fio measures and this program does
-//! not (`iodepth_level`, context switches, page faults).
+//! As in fio's output, latencies that were not measured are zeros with a count `N` of zero, and a direction without I/O
+//! is all zeros. In a direction with I/O, unknown values are left out, since a zero would be read as measured; so are
+//! values that fio measures and this program does not (`iodepth_level`, context switches, page faults).
 
 use record::{Activity, FlowSummary, Histogram, LatencySummary, PhaseSummary, Samples, Summary};
 
@@ -11,7 +10,7 @@ use super::json::{Json, object};
 use super::{buckets, written_options};
 use crate::WriteError;
 
-/// The version whose keys are written. Readers take the units from it.
+/// The version of fio whose keys are written. Readers derive the units from it.
 const VERSION: &str = "fio-3.33";
 
 /// The whole document.
@@ -42,7 +41,7 @@ pub(crate) fn document(summary: &Summary) -> Result<String, WriteError> {
     let mut group = 0;
     let mut jobs = Vec::new();
     for (index, phase) in phases.iter().enumerate() {
-        // Clones that are not summed have one name and are of one group.
+        // Clones that are not summed have the same name and are in one group.
         group += u64::from(index > 0 && phases[index - 1].name != phase.name);
         jobs.push(job(group, phase, summary));
     }
@@ -54,7 +53,7 @@ pub(crate) fn document(summary: &Summary) -> Result<String, WriteError> {
     Ok(format!("{}\n", Json::Object(entries)))
 }
 
-/// True if any known value of a phase has a place in fio's format. A phase that did nothing is known.
+/// True if any known value of a phase has a place in fio's format. A phase without I/O counts as known.
 fn is_known(phase: &PhaseSummary) -> bool {
     let known = |flow: &FlowSummary| {
         let figures = [flow.ops_per_s, flow.bytes_per_s];
@@ -69,7 +68,7 @@ fn is_known(phase: &PhaseSummary) -> bool {
 fn job(group: u64, phase: &PhaseSummary, summary: &Summary) -> Json {
     let of = |activity| phase.flows.iter().find(|flow| flow.activity == activity);
     let millis = phase.seconds.map(|seconds| (seconds * 1e3).round() as u64);
-    // As fio has it, the time over all processes; its shares of the processor are of that.
+    // As in fio, the sum of the processes' times, to which its CPU shares are relative.
     let processes = u64::from(phase.work.threads.unwrap_or(1).max(1));
     let share = |share: f64| Json::Fraction(share * 100.0 / processes as f64);
     let mut entries = object([
@@ -88,7 +87,7 @@ fn job(group: u64, phase: &PhaseSummary, summary: &Summary) -> Json {
         entries.push(("job options".to_owned(), Json::Object(texts.collect())));
     }
     match phase.flows.as_slice() {
-        // As with unified_rw_reporting: there are no directions next to it.
+        // As with unified_rw_reporting, there are no other directions.
         [only] if only.activity == Activity::All => {
             entries.push(("mixed".to_owned(), direction(Some(only), millis)));
         }
@@ -103,7 +102,7 @@ fn job(group: u64, phase: &PhaseSummary, summary: &Summary) -> Json {
         }
     }
     let synced = of(Activity::Sync);
-    // Without a count of syncs there were none only where none were requested.
+    // Without a count of syncs, zero is known only if none were requested.
     if synced.is_some() || phase.work.sync_every == Some(0) {
         entries.push(("sync".to_owned(), syncs(synced)));
     }
@@ -117,7 +116,7 @@ fn job(group: u64, phase: &PhaseSummary, summary: &Summary) -> Json {
     Json::Object(entries)
 }
 
-/// A key where its value is known.
+/// An entry for a value; `None` if the value is unknown.
 fn known_key<T: Into<Json>>(key: &str, value: Option<T>) -> Option<(String, Json)> {
     value.map(|value| (key.to_owned(), value.into()))
 }
@@ -133,7 +132,7 @@ fn syncs(flow: Option<&FlowSummary>) -> Json {
     Json::Object(entries)
 }
 
-/// Object of one direction; zeros when it did nothing.
+/// Object of one direction; zeros if it did no I/O.
 fn direction(flow: Option<&FlowSummary>, millis: Option<u64>) -> Json {
     let none = FlowSummary {
         ops: Some(0),
@@ -157,8 +156,8 @@ fn direction(flow: Option<&FlowSummary>, millis: Option<u64>) -> Json {
     .into_iter()
     .flatten()
     .collect();
-    // fio's completion latency is from the submission on, and its total one from before it. In a
-    // closed loop there is one latency, which stands for either.
+    // fio's completion latency begins at the submission, its total latency before that. A closed loop has one
+    // latency, which is written for both.
     let service = flow.service.as_ref();
     let since_due = service.is_some();
     entries.extend(object([
@@ -178,7 +177,7 @@ fn direction(flow: Option<&FlowSummary>, millis: Option<u64>) -> Json {
     Json::Object(entries)
 }
 
-/// Sampled IOPS, and KiB a second, which are the IOPS times the size.
+/// Sampled IOPS and KiB per second; the latter are the IOPS times the size.
 fn samples(spread: Option<Samples>, kib: f64) -> Vec<(String, Json)> {
     let spread = spread.unwrap_or(Samples {
         min: 0.0,
@@ -203,7 +202,7 @@ fn samples(spread: Option<Samples>, kib: f64) -> Vec<(String, Json)> {
     ])
 }
 
-/// A latency of `ops` requests. One that was not measured is zeros.
+/// A latency over `ops` requests; zeros if it was not measured.
 fn latency(latency: &LatencySummary, ops: Option<u64>, whole: bool) -> Json {
     let histogram = latency.histogram.as_ref();
     if latency.is_unknown() {

@@ -1,14 +1,14 @@
-//! Options of a job that is written.
+//! The options to write for a job.
 
 use record::{JobOptions, Pattern, PhaseSummary, RandomDistribution, Summary, TargetKind};
 
 use super::details;
 
-/// The names of files that several clones share.
+/// Format of the names of files that several clones share.
 const FORM: &str = "disksmith.$filenum";
 
-/// Options with which fio would do the same as the phase: those that its tool was given, or else equivalent ones.
-/// `None` where the work of the phase is not known, since fio has a default for each missing option.
+/// Options with which fio would do the same work as the phase: those that its tool was given, or else equivalent ones.
+/// Empty if the work of the phase is not known, since fio has a default for each missing option.
 pub(super) fn options(phase: &PhaseSummary, summary: &Summary) -> Vec<(String, String)> {
     let made_here = phase.work.options.is_empty();
     let mut options = match made_here {
@@ -19,7 +19,7 @@ pub(super) fn options(phase: &PhaseSummary, summary: &Summary) -> Vec<(String, S
         return options;
     }
     if made_here && summary.target_kind == Some(TargetKind::Directory) {
-        // All threads use the same files, and fio's clones would have their own.
+        // All threads use the same files, while fio's clones would each have their own.
         let form = ("filename_format".to_owned(), FORM.to_owned());
         options.push(form);
     }
@@ -38,7 +38,7 @@ pub(super) fn options(phase: &PhaseSummary, summary: &Summary) -> Vec<(String, S
     named.into_iter().flatten().chain(options).collect()
 }
 
-/// Options equivalent to a phase whose tool has none.
+/// Options equivalent to the work of a phase.
 fn equivalent_options(phase: &PhaseSummary) -> Vec<(String, String)> {
     let work = &phase.work;
     let (Some(pattern), Some(reads)) = (work.pattern, work.read_fraction) else {
@@ -94,8 +94,7 @@ fn equivalent_options(phase: &PhaseSummary) -> Vec<(String, String)> {
     options
 }
 
-/// `rate_iops` of each of the clones, which is a whole number: for reads and for writes where a job
-/// does both.
+/// `rate_iops` of each clone, in whole requests; for reads and for writes separately if a job does both.
 fn rate_of(rate: f64, reads: f64, clones: u32) -> String {
     let each = |share: f64| ((rate * share / f64::from(clones)).round() as u64).max(1);
     match reads > 0.0 && reads < 1.0 {

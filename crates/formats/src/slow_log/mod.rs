@@ -1,13 +1,13 @@
-//! Statements from a file: a slow log of MySQL or MariaDB, or statements that end with a semicolon.
+//! Reads statements from a slow log of MySQL or MariaDB, or from a file of SQL.
 
 pub mod tokens;
 
 use tokens::{LineEndContext, fingerprint, tokens};
 
-/// A statement, and the schema that it was run in, where that is known.
+/// A statement, and the schema in which it was run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Statement {
-    /// Schema that the statement used; `None` where the log does not say.
+    /// Default schema of the statement; `None` if the log does not give it.
     pub schema: Option<String>,
     /// The statement, without the semicolon.
     pub text: String,
@@ -22,7 +22,7 @@ pub fn parse(text: &str) -> Vec<Statement> {
     for line in text.lines() {
         let is_between = open.trim().is_empty() || is_header(line);
         if let Some(header) = line.strip_prefix("# ").filter(|_| is_between) {
-            // A statement without an end, cut off by a rotation.
+            // A statement without an end was cut off by a log rotation.
             open.clear();
             within = LineEndContext::default();
             schema = schema_of(header).or(schema);
@@ -62,25 +62,25 @@ pub fn parse(text: &str) -> Vec<Statement> {
     found
 }
 
-/// The last of the lines that a server writes when it starts.
+/// True if this is the last of the lines that a server writes when it starts.
 fn is_end_of_start(line: &str) -> bool {
     line.split_whitespace()
         .eq(["Time", "Id", "Command", "Argument"])
 }
 
-/// True of a statement with which the log repeats the session's state.
+/// True if the log added this statement, to record the session's state.
 fn is_of_the_log(statement: &str) -> bool {
     let states = ["SET timestamp=", "SET insert_id=", "SET last_insert_id="];
     states.iter().any(|state| statement.starts_with(state))
 }
 
-/// The first headers of a statement, which also end one that was cut off.
+/// True if this is the first header line of a statement; it also ends a statement that was cut off.
 fn is_header(line: &str) -> bool {
     let first = ["# Time:", "# User@Host:"];
     first.iter().any(|header| line.starts_with(header))
 }
 
-/// `Thread_id: 4  Schema: app  QC_hit: No` of MariaDB and Percona Server.
+/// Schema in a header of MariaDB or Percona Server: `Thread_id: 4  Schema: app  QC_hit: No`.
 fn schema_of(header: &str) -> Option<String> {
     let mut words = header.split_whitespace();
     words.find(|word| *word == "Schema:")?;
@@ -88,7 +88,7 @@ fn schema_of(header: &str) -> Option<String> {
     Some(name.to_owned())
 }
 
-/// The first statement of each kind, literals aside.
+/// The first statement of each kind; statements that differ only in literals are of the same kind.
 pub fn distinct(statements: Vec<Statement>) -> Vec<Statement> {
     let mut seen = std::collections::BTreeSet::new();
     let mut statements = statements;

@@ -1,4 +1,4 @@
-//! Words of a statement of MySQL, as far as is needed to find its clauses, literals and columns.
+//! Tokenizer for statements of MySQL, sufficient to find clauses, literals and columns.
 
 /// Kind of a token of SQL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,24 +15,24 @@ pub enum TokenKind {
     Symbol,
 }
 
-/// A token, and its place in the statement.
+/// A token, and its offset in the statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Token<'a> {
     /// Kind of the token.
     pub kind: TokenKind,
-    /// Text of the token as it stands, with its quotes.
+    /// Text of the token, with its quotes.
     pub text: &'a str,
     /// Offset of its first byte.
     pub at: usize,
 }
 
 impl Token<'_> {
-    /// True if it is this keyword.
+    /// True if the token is this keyword.
     pub fn is(&self, word: &str) -> bool {
         self.kind == TokenKind::Word && self.text.eq_ignore_ascii_case(word)
     }
 
-    /// Offset of the byte after it.
+    /// Offset of the byte after the token.
     pub fn end(&self) -> usize {
         self.at + self.text.len()
     }
@@ -49,8 +49,8 @@ impl Token<'_> {
     }
 }
 
-/// Tokens of a statement, without comments. `None` where a quote or comment does not end, or a comment is one that
-/// servers execute.
+/// Tokens of a statement, without comments. `None` if a quote or comment does not end, or a comment is one that servers
+/// execute.
 pub fn tokens(text: &str) -> Option<Vec<Token<'_>>> {
     let bytes = text.as_bytes();
     let mut found = Vec::new();
@@ -89,20 +89,20 @@ pub fn tokens(text: &str) -> Option<Vec<Token<'_>>> {
     Some(found)
 }
 
-/// Place of a line's end within a statement: a semicolon ends the statement only outside of quotes and comments.
+/// Context at the end of a line: a semicolon ends the statement only outside quotes and comments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LineEndContext {
-    /// Outside of both.
+    /// Outside quotes and comments.
     #[default]
     Statement,
-    /// The line ends in quotes, of this kind.
+    /// Inside quotes of this kind.
     Quotes(u8),
-    /// The line ends in a comment of several lines, which servers may execute.
+    /// Inside a `/* */` comment, which servers may execute.
     Comment,
 }
 
 impl LineEndContext {
-    /// Context at the end of `line`, which begins in this one.
+    /// Context at the end of `line`, which begins in this context.
     pub fn after(mut self, line: &str) -> LineEndContext {
         let mut rest = line.as_bytes();
         while let Some(&byte) = rest.first() {
@@ -156,7 +156,7 @@ fn number(bytes: &[u8]) -> usize {
     run(bytes, |c| is_word(c) || c == b'.')
 }
 
-/// Length of what is quoted, with its quotes; a doubled quote is one within.
+/// Length of a quoted text, with its quotes; a doubled quote is part of the text.
 fn quoted(bytes: &[u8], has_escapes: bool) -> Option<usize> {
     let quote = *bytes.first()?;
     let mut at = 1;

@@ -13,12 +13,13 @@ pub(crate) mod write;
 
 use record::PhaseSummary;
 
-/// Text that this program writes into the first line, between the tool that measured and the phase.
+/// Text before the tool that measured, in a first line that this program writes.
 const WRITTEN_BY: &str = "written by ";
+/// Text before the name of the phase in that line.
 const PHASE: &str = ", phase ";
 
-/// Gives each cell of a grid a name of its own: the test's mode, and where several have the same, the distinguishing
-/// file sizes, request sizes and threads.
+/// Gives each cell of a grid a unique name: the test's mode, and if several have the same mode, the file sizes, request
+/// sizes and threads that distinguish them.
 pub(crate) fn name_cells(phases: &mut [PhaseSummary]) {
     let kinds: [fn(&PhaseSummary) -> String; 3] = [
         |phase| phase.work.span.map_or(String::new(), |s| s.to_string()),

@@ -9,7 +9,7 @@ use super::values::{Checked, fine_size, is_direct, nanos, number, pair, percenti
 use super::{PHASE, WRITTEN_BY};
 use crate::ReadError;
 
-/// True if a line is the first that sysbench prints: `sysbench 1.0.20 (using …` or `sysbench 0.4.12:
+/// True if a line is the first line of sysbench's output: `sysbench 1.0.20 (using …` or `sysbench 0.4.12:
 /// multi-threaded system evaluation benchmark`.
 pub(crate) fn is_heading(line: &str) -> bool {
     version(line).is_some()
@@ -31,11 +31,11 @@ fn version(line: &str) -> Option<&str> {
     let first = words.next()? == "sysbench";
     let version = words.next()?.trim_end_matches(':').trim_start_matches('v');
     let digits = version.starts_with(|c: char| c.is_ascii_digit()) && version.contains('.');
-    // A command line in a transcript continues with an option.
-    let goes_on = words
+    // In a transcript, the command line has an option here.
+    let is_heading_line = words
         .next()
         .is_none_or(|word| word == "(using" || word.starts_with("multi"));
-    (first && digits && goes_on).then_some(version)
+    (first && digits && is_heading_line).then_some(version)
 }
 
 /// The tool that measured and the name of the phase, in a heading that this program wrote.
@@ -44,8 +44,7 @@ fn writer(heading: &str) -> Option<(&str, &str)> {
     author.strip_suffix(')')?.split_once(PHASE)
 }
 
-/// Reads the output of one call, which begins at `line`. `None` when it holds no results, as with
-/// `prepare` and `cleanup`.
+/// Reads the output of one run, which begins at `line`; `None` if it has no results, as with `prepare` and `cleanup`.
 pub(crate) fn phase(line: usize, text: &str) -> Result<Option<Summary>, ReadError> {
     let mut reading = Reading::default();
     for (index, text) in text.lines().enumerate() {
@@ -75,15 +74,15 @@ pub(crate) fn phase(line: usize, text: &str) -> Result<Option<Summary>, ReadErro
     }))
 }
 
-/// Result of the lines so far.
+/// Values read so far.
 #[derive(Default)]
 struct Reading {
     has_results: bool,
-    /// The results are those of 1.1.
+    /// True if the results are in the format of 1.1, which has no total time.
     without_time: bool,
     mode: Option<&'static str>,
     work: WorkSummary,
-    /// Reads for each write of the mixed test.
+    /// Reads per write in the mixed test.
     ratio: Option<f64>,
     seconds: Option<f64>,
     events: Option<u64>,
@@ -107,7 +106,7 @@ struct Counts {
 }
 
 impl Reading {
-    /// Takes a line about the requested work.
+    /// Reads a line about the requested work.
     fn header(&mut self, line: &str) -> Checked<()> {
         let work = &mut self.work;
         if let Some(text) = line.strip_prefix("Number of threads:") {
@@ -141,13 +140,13 @@ impl Reading {
         Ok(())
     }
 
-    /// Takes a line about the results.
+    /// Reads a line about the results.
     fn results(&mut self, line: &str) -> Checked<()> {
         if line.starts_with("Latency (ms)")
             || line.ends_with("statistics:")
             || line == "response time:"
         {
-            // "General statistics:" is followed by no latencies, and ends none.
+            // No latencies follow "General statistics:".
             self.in_latency = !line.starts_with("General");
         } else if line.starts_with("Threads fairness:") {
             self.in_latency = false;
@@ -168,7 +167,7 @@ impl Reading {
 
     /// `6000 Read, 4000 Write, 12800 Other = 22800 Total`; sysbench 0.5 writes `reads`.
     fn operations(&mut self, text: &str) -> Checked<()> {
-        // The memory test begins a line so too, and continues otherwise.
+        // The memory test has a line that begins in the same way.
         if !text.contains("Other") {
             return Ok(());
         }
@@ -181,7 +180,7 @@ impl Reading {
             match what.to_ascii_lowercase().as_str() {
                 "read" | "reads" => self.read.ops = Some(count),
                 "write" | "writes" => self.write.ops = Some(count),
-                // Flushes, as one knows: but the word is "other".
+                // sysbench calls syncs "other".
                 "other" => self.sync.ops = Some(count),
                 _ => {}
             }
@@ -212,7 +211,7 @@ impl Reading {
             "read, MiB/s" => self.read.bytes_per_s = mib(value)?,
             "written, MiB/s" => self.write.bytes_per_s = mib(value)?,
             "read" | "write" | "fsync" if value.starts_with("IOPS=") => self.iops(key, value)?,
-            // Before 1.1, and in it.
+            // The names before 1.1, and in 1.1.
             "total time" | "time elapsed" => {
                 self.seconds = Some(number(value.trim_end_matches('s'))?);
             }
@@ -277,7 +276,7 @@ impl Reading {
     }
 
     fn phase(self, line: usize) -> Result<PhaseSummary, ReadError> {
-        // fileio of 1.1 ends with the latencies, and says no time.
+        // fileio of 1.1 ends with the latencies, and prints no time.
         let is_whole = self.seconds.is_some() || self.without_time && self.latency.max_ns.is_some();
         if !is_whole {
             return Err(ReadError::at(
@@ -312,8 +311,8 @@ impl Reading {
         })
     }
 
-    /// Flows of the output. The latency is of all requests together; it is a direction's own where there was only
-    /// one.
+    /// Flows of the output. sysbench prints the latency of all requests together; if there was only one direction, it
+    /// is that direction's latency.
     fn flows(&self) -> Vec<FlowSummary> {
         let mut flows: Vec<FlowSummary> = [
             (Activity::Read, self.read),
@@ -334,8 +333,8 @@ impl Reading {
         flows
     }
 
-    /// Flow of reads and writes together, with the latencies of all. Since 1.0 syncs are among the events, so that
-    /// the number of events is not that of requests.
+    /// Flow of reads and writes together, with the latency of all requests. Since 1.0 syncs are events too, so that the
+    /// number of events is not that of requests.
     fn all(&self) -> FlowSummary {
         let sum = |a: Option<f64>, b: Option<f64>| Some(a? + b?);
         let counted = self.read.ops.zip(self.write.ops);
@@ -352,7 +351,7 @@ impl Reading {
 }
 
 impl Counts {
-    /// `None` when nothing was done, for which sysbench prints zeros.
+    /// Flow of one direction; `None` if it did no I/O, for which sysbench prints zeros.
     fn flow(self, activity: Activity, seconds: Option<f64>) -> Option<FlowSummary> {
         let seconds = seconds.filter(|seconds| *seconds > 0.0);
         let rate = |amount: Option<f64>| Some(amount? / seconds?);
@@ -369,7 +368,7 @@ impl Counts {
     }
 }
 
-/// The word of `--file-test-mode` for the test in a line `Doing … test`.
+/// The value of `--file-test-mode` for the test that a line `Doing … test` names.
 fn mode(text: &str) -> Option<&'static str> {
     Some(match text {
         "sequential read" => "seqrd",

@@ -1,12 +1,12 @@
-//! The figures in sysbench's text, in the forms that its versions give them.
+//! Parses the figures in sysbench's text, in the formats of its versions.
 
 use record::Bytes;
 
-/// A figure, or the error as a clause.
+/// A figure, or an error as a clause.
 pub(super) type Checked<T> = Result<T, String>;
 
-/// True for O_DIRECT, by name, or in the number that 0.4 prints: 16384 on x86 (`fcntl.h`), which is another flag
-/// elsewhere.
+/// True if the flags include O_DIRECT, by name, or in the number that 0.4 prints: 16384 on x86 (`fcntl.h`), which is
+/// another flag on other architectures.
 pub(super) fn is_direct(flags: &str) -> Option<bool> {
     const O_DIRECT_X86: u64 = 0o40000;
     match flags.parse::<u64>() {
@@ -17,7 +17,7 @@ pub(super) fn is_direct(flags: &str) -> Option<bool> {
     }
 }
 
-/// `approx.  95 percentile` and `95th percentile`.
+/// Parses a percentile: `approx.  95 percentile` or `95th percentile`; `None` for another key.
 pub(super) fn percentile(key: &str) -> Option<Checked<f64>> {
     let text = key.strip_suffix("percentile")?;
     let text = text.trim_start_matches("approx.").trim();
@@ -29,7 +29,7 @@ pub(super) fn percentile(key: &str) -> Option<Checked<f64>> {
     Some(percent)
 }
 
-/// A number that is not negative.
+/// Parses a number that is not negative.
 pub(super) fn number(text: &str) -> Checked<f64> {
     let text = text.trim();
     let number = text.parse::<f64>().ok();
@@ -38,14 +38,14 @@ pub(super) fn number(text: &str) -> Checked<f64> {
         .ok_or_else(|| format!("'{text}' is not a number"))
 }
 
-/// A whole number.
+/// Parses a whole number.
 pub(super) fn whole<T: std::str::FromStr>(text: &str) -> Checked<T> {
     let text = text.trim();
     text.parse()
         .map_err(|_| format!("'{text}' is not a whole number"))
 }
 
-/// `7663.5000/68.50`.
+/// Parses a mean and a standard deviation: `7663.5000/68.50`.
 pub(super) fn pair(text: &str) -> Checked<(f64, f64)> {
     match text.split_once('/') {
         Some((mean, stddev)) => Ok((number(mean)?, number(stddev)?)),
@@ -53,7 +53,7 @@ pub(super) fn pair(text: &str) -> Checked<(f64, f64)> {
     }
 }
 
-/// A latency: `0.0026s`, `2.58ms`, or milliseconds without a unit.
+/// Parses a latency to nanoseconds: `0.0026s`, `2.58ms`, or milliseconds without a unit.
 pub(super) fn nanos(text: &str) -> Checked<f64> {
     match text.strip_suffix("ms") {
         Some(text) => Ok(number(text)? * 1e6),
@@ -64,7 +64,7 @@ pub(super) fn nanos(text: &str) -> Checked<f64> {
     }
 }
 
-/// `16Kb`, `1.5Gb`, `0b`, `16KiB`: binary in every version, whatever the letters say.
+/// Parses a size to bytes: `16Kb`, `1.5Gb`, `0b`, `16KiB`. Units are binary in every version.
 pub(super) fn fine_size(text: &str) -> Checked<f64> {
     let text = text.trim();
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
@@ -79,7 +79,7 @@ pub(super) fn fine_size(text: &str) -> Checked<f64> {
     Ok(number(digits)? * (1_u64 << shift) as f64)
 }
 
-/// Parses such a size; a part of a byte is cut off.
+/// Parses such a size, and truncates it to whole bytes.
 pub(super) fn size(text: &str) -> Checked<Bytes> {
     fine_size(text).map(|bytes| Bytes(bytes as u64))
 }

@@ -7,7 +7,7 @@ use record::{Activity, Bytes, FlowSummary, LatencySummary, Pattern, PhaseSummary
 use super::{PHASE, WRITTEN_BY};
 use crate::WriteError;
 
-/// Writes all phases that sysbench could have done, one after the other.
+/// Writes all phases that sysbench could have run, one after another.
 pub(crate) fn text(summary: &Summary) -> Result<String, WriteError> {
     let blocks: Vec<String> = summary
         .phases
@@ -20,7 +20,7 @@ pub(crate) fn text(summary: &Summary) -> Result<String, WriteError> {
     Ok(blocks.join("\n"))
 }
 
-/// sysbench's name of a phase. `None` when it has nothing of the kind.
+/// sysbench's name for the test of a phase; `None` if it has no such test.
 fn mode(phase: &PhaseSummary) -> Option<&'static str> {
     let reads = phase.work.read_fraction?;
     Some(match (phase.work.pattern?, reads) {
@@ -71,7 +71,7 @@ fn block(tool: &str, phase: &PhaseSummary) -> Option<String> {
 fn header(phase: &PhaseSummary, mode: &str) -> String {
     let work = &phase.work;
     let mut text = String::from("Running the test with following options:\n");
-    // sysbench has one request in flight a thread.
+    // sysbench has one request in flight per thread.
     if let (Some(threads), Some(depth)) = (work.threads, work.depth) {
         let in_flight = u64::from(threads) * u64::from(depth);
         let _ = writeln!(text, "Number of threads: {in_flight}");
@@ -111,7 +111,7 @@ fn header(phase: &PhaseSummary, mode: &str) -> String {
     text
 }
 
-/// `16KiB`: the largest unit that leaves a whole number.
+/// Formats a size in the largest unit that gives a whole number: `16KiB`.
 fn size(bytes: Bytes) -> String {
     const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
     let (mut value, mut unit) = (bytes.0, 0);
@@ -126,10 +126,10 @@ fn flow(phase: &PhaseSummary, activity: Activity) -> Option<&FlowSummary> {
     phase.flows.iter().find(|flow| flow.activity == activity)
 }
 
-/// Rates of each direction. `None` where they are not known: a zero would mean no requests.
+/// Rates of each direction; `None` if they are not known: a zero would mean no requests.
 fn rates(phase: &PhaseSummary) -> Option<String> {
     let (read, write) = (flow(phase, Activity::Read), flow(phase, Activity::Write));
-    // There is no field for requests that are not distinguished.
+    // There is no field for requests whose direction is unknown.
     read.or(write)?;
     let ops = |flow: Option<&FlowSummary>| match flow {
         Some(flow) => flow.ops_per_s,
@@ -140,7 +140,7 @@ fn rates(phase: &PhaseSummary) -> Option<String> {
         None => Some(0.0),
     };
     let sync = flow(phase, Activity::Sync);
-    // Syncs that were requested and not counted are not none.
+    // Syncs that were requested but not counted are unknown, not zero.
     let syncs = match (sync, phase.work.sync_every) {
         (None, Some(1..)) => None,
         (sync, _) => ops(sync),
@@ -159,7 +159,7 @@ fn rates(phase: &PhaseSummary) -> Option<String> {
     ))
 }
 
-/// Reads, writes and syncs: in 1.0 all of them are events.
+/// Number of reads, writes and syncs: in 1.0 all of them are events.
 fn events(phase: &PhaseSummary) -> Option<u64> {
     [Activity::Read, Activity::Write, Activity::Sync]
         .into_iter()
@@ -167,7 +167,7 @@ fn events(phase: &PhaseSummary) -> Option<u64> {
         .try_fold(0_u64, |sum, flow| sum.checked_add(flow.ops?))
 }
 
-/// The latency of all requests; where it is known by direction only, that of the only direction.
+/// The latency of all requests; if it is not known, that of the only direction.
 fn latency(phase: &PhaseSummary) -> Option<&LatencySummary> {
     let all = flow(phase, Activity::All).map(|flow| &flow.latency);
     let known = |latency: &&LatencySummary| !latency.is_unknown();

@@ -1,4 +1,4 @@
-//! Outputs of the tools, and the summaries read from them.
+//! Tests that read outputs of the tools.
 
 use crate::support::fixture;
 use formats::{ReadError, read};
@@ -196,7 +196,7 @@ fn every_sysbench_is_read() {
     assert_eq!(flow(&half.phases[0], Activity::Write).ops, Some(2004));
     assert_eq!(half.phases[0].fairness.unwrap().ops_stddev, 26.3);
 
-    // On its way to 1.0 it had the rates of one and the latencies of the other.
+    // A development version of 1.0 had the rates of one format and the latencies of the other.
     let early = only("sysbench-1.0-2016.txt");
     assert_eq!(early.tool, "sysbench 1.0");
     assert_eq!(
@@ -354,7 +354,7 @@ fn several_documents_of_several_tools_stand_in_one_text() {
             "fio 2.21"
         ]
     );
-    // Even without a line's end between them.
+    // Even without a line end between them.
     let json = fixture("fio-3.33.json");
     assert_eq!(
         read(&format!("{}{}", json.trim(), json.trim()))

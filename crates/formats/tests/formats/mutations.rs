@@ -1,5 +1,5 @@
-//! No input makes the readers panic, hang, or answer with what cannot be: the fixtures, changed at
-//! random from fixed seeds. `fuzz/` does the same for longer and with the coverage in view.
+//! Tests that no input makes the readers panic, hang, or return impossible figures: mutations of the fixtures, from
+//! fixed seeds. `fuzz/` does the same for longer, guided by coverage.
 
 use crate::support::mutation::{below, mutated};
 use formats::{Format, read, write};
@@ -23,7 +23,7 @@ fn exercise(text: &str) -> usize {
     summaries.len()
 }
 
-/// Whatever was read, no figure is negative or no number, and percentiles rise.
+/// Asserts that no figure is negative or NaN, and that percentiles increase.
 fn assert_plausible(summary: &Summary) {
     assert!(!summary.tool.is_empty());
     for phase in &summary.phases {
@@ -102,7 +102,7 @@ fn no_mutation_of_a_fixture_makes_a_reader_panic() {
             }
         }
     }
-    // Both happen, so that neither way is left untried.
+    // Both outcomes occur, so that both are tested.
     assert!(
         read > 200 && refused > 200,
         "{read} read, {refused} refused"

@@ -1,4 +1,4 @@
-//! Summaries that are written and read again have the same figures.
+//! Tests that a summary has the same figures after it was written and read again.
 
 use formats::{Format, WriteError, read, write};
 use proptest::prelude::*;
@@ -97,7 +97,7 @@ fn again(format: Format, summary: &Summary) -> Summary {
     back.remove(0)
 }
 
-/// To within half of the last digit that is written.
+/// True if two figures differ by at most `within`.
 fn close(a: Option<f64>, b: Option<f64>, within: f64) -> bool {
     match (a, b) {
         (Some(a), Some(b)) => (a - b).abs() <= within,

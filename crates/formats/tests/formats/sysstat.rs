@@ -1,4 +1,4 @@
-//! The logs of sar, sadf and vmstat, and counters of node_exporter: what each tells of the same disks.
+//! Tests with logs of sar, sadf and vmstat, and counters of node_exporter, of the same disks.
 
 use formats::disk_log::{LogError, LogReport, Notes, Options, Reader};
 use record::Nanos;
@@ -25,7 +25,7 @@ fn device<'a>(reading: &'a LogReport, name: &str) -> &'a DeviceSample {
     found.unwrap_or_else(|| panic!("no {name} in {reading:?}"))
 }
 
-/// End, seconds, names, and the figures of vda in our units.
+/// End, length in seconds, device names, and the figures of vda.
 type LogSummary = (String, f64, Vec<String>, [Option<f64>; 7]);
 
 fn summary(reading: &LogReport) -> LogSummary {
@@ -97,7 +97,7 @@ fn sar_and_sadf_tell_the_same_in_all_their_forms() {
     assert_near(&found, &expected, 0.05, "sar-dh.txt");
 }
 
-/// The same, with figures that differ by no more than a share.
+/// Asserts that two lists of reports are equal, except that figures may differ by a relative error of `share`.
 fn assert_near(found: &[LogSummary], expected: &[LogSummary], share: f64, name: &str) {
     assert_eq!(found.len(), expected.len(), "{name}");
     for (found, expected) in found.iter().zip(expected) {
@@ -428,7 +428,7 @@ fn prefixes_of_the_lines_of_sar_are_no_part_of_them() {
         } else {
             2
         };
-        // With the line that names the host, and cut out behind it.
+        // With the line that names the host, and without it.
         let (_, behind) = whole.split_once('\n').unwrap();
         for text in [&whole, behind] {
             let plain = samples(text);

@@ -1,4 +1,4 @@
-//! Summaries written in fio's and sysbench's formats, without what is not known.
+//! Tests that summaries are written without unknown values.
 
 use crate::support::{fixture, only};
 use formats::{Format, WriteError, read, sum_up, write};
@@ -24,7 +24,7 @@ fn run() -> Run {
     run
 }
 
-/// The first job of what is written of a run.
+/// The first job in fio's JSON for a run.
 fn job(run: &Run) -> Value {
     let text = write(Format::FioJson, &sum_up(run)).unwrap();
     let document: Value = serde_json::from_str(&text).unwrap();

@@ -20,8 +20,8 @@ fn closed_ledger() -> (Scratch, Vec<u8>) {
     (scratch, bytes)
 }
 
-/// Puts `bytes` in the ledger's place, opens it, and makes sure that it was refused and that
-/// neither the file nor its folder changed.
+/// Replaces the ledger by `bytes`, opens it, and asserts that it is refused and that neither the file nor its folder
+/// changed.
 fn refused(scratch: &Scratch, bytes: &[u8]) -> Error {
     let path = scratch.ledger();
     fs::write(&path, bytes).unwrap();
@@ -145,7 +145,7 @@ fn a_newer_ledger_is_refused_while_its_number_is_in_the_wal() {
     let newer = Connection::open(scratch.ledger()).unwrap();
     let version = MIGRATIONS.len() as u32 + 1;
     newer.pragma_update(None, "user_version", version).unwrap();
-    // As a kill leaves it: the files, which no process has open.
+    // A copy of the files, which no process has open, as after a kill.
     let other = Scratch::new();
     for suffix in ["", "-wal"] {
         fs::copy(
@@ -257,7 +257,7 @@ fn a_name_that_sqlite_gives_a_meaning_is_a_file_like_any_other() {
     }
 }
 
-/// The ways in which a list or a search reads the ledger; `Some` where one finds it damaged.
+/// Reads the ledger as lists and searches do; `Some` if one of them finds it damaged.
 fn damage_to_readers(path: &Path) -> Option<Error> {
     let read = |ledger: &Ledger| -> Result<()> {
         for run in ledger.list(&Filter::default())? {

@@ -1,11 +1,10 @@
-//! Samples that follow each other, as one run of bytes.
+//! Packs consecutive samples into bytes.
 //!
-//! A form, a sum of the rest, a head in JSON with all that rarely changes (which devices, an array's
-//! members, errors of the kernel), the times, and three tables: of the host, its network interfaces
-//! and its devices.
+//! A block is a form number, a checksum of the rest, a head in JSON with data that rarely changes (which devices, an
+//! array's members, kernel errors), the times, and three tables: of the host, its network interfaces and its devices.
 //!
-//! A volume's own latency histograms ([`record::sample::VendorSample`]) are not kept: they
-//! would take as much space as all the rest.
+//! A volume's own latency histograms ([`record::sample::VendorSample`]) are not stored: they would take as much space
+//! as all other data.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,26 +24,26 @@ use super::{device, host};
 
 /// The form of the blocks that are written.
 const FORM: u8 = 1;
-/// A head or a stream of times beyond this is damaged.
+/// Maximum bytes of a head or of a stream of times; a longer one is damaged.
 const MAX_BYTES: usize = 1 << 28;
 
-/// Data of a block that rarely changes. Samples are numbered from 0; numbers of devices and names are indices of
-/// their lists.
+/// Data of a block that rarely changes. Samples are numbered from 0; devices and names are given as indices of their
+/// lists.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Head {
     samples: usize,
     /// Description of every device, again where it changed.
     devices: Vec<Device>,
-    /// Devices that were there, in order, each list with the sample from which it holds.
+    /// Present devices in order; each list with the sample from which on it holds.
     rosters: Vec<(usize, Vec<usize>)>,
     interfaces: Vec<String>,
-    /// The same of the interfaces.
+    /// Present interfaces in order; each list with the sample from which on it holds.
     links: Vec<(usize, Vec<usize>)>,
-    /// State of arrays without their figures: the sample from which it holds, the device and the state.
+    /// State of arrays without their figures: the sample from which on it holds, the device and the state.
     arrays: Vec<(usize, usize, ArraySample)>,
     gaps: Vec<(usize, Gap)>,
     errors: Vec<(usize, Vec<KernelError>)>,
-    /// Times of single requests, where they were traced: device, sample and times.
+    /// Latencies of single requests, if they were traced: device, sample and latencies.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     latencies: Vec<(usize, usize, LatencySample)>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -58,7 +57,7 @@ pub(super) fn pack<'a>(samples: impl IntoIterator<Item = &'a Sample>, aim: Packi
     pack_after(samples, aim, &mut LastHead::default())
 }
 
-/// The same, of samples that follow others with that head.
+/// Packs samples; `last` is the head of the samples before, whose stored form is reused if the head is the same.
 pub(super) fn pack_after<'a>(
     samples: impl IntoIterator<Item = &'a Sample>,
     aim: PackingGoal,
@@ -74,8 +73,8 @@ pub(super) fn pack_after<'a>(
     packer.finish_after(last)
 }
 
-/// Head of the samples before, and its stored form. It stays the same for as long as no device comes or goes, and for
-/// a few samples it is most of the data to compress.
+/// Head of the samples before, and its stored form. It stays the same until a device appears or disappears, and with
+/// few samples it is most of the data to compress.
 #[derive(Debug, Default)]
 pub(super) struct LastHead {
     json: Vec<u8>,
@@ -93,7 +92,7 @@ impl LastHead {
     }
 }
 
-/// Samples that are being packed into a block: the data that rarely changes, and rows of figures.
+/// Packs samples into a block, one at a time.
 #[derive(Default)]
 pub(super) struct Packer {
     aim: PackingGoal,
@@ -109,7 +108,7 @@ pub(super) struct Packer {
 }
 
 impl Packer {
-    /// Adds a sample that follows those before.
+    /// Adds the next sample.
     pub(super) fn add(&mut self, sample: &Sample) {
         let nth = self.head.samples;
         self.head.samples += 1;
@@ -161,7 +160,7 @@ impl Packer {
 
     fn finish_after(self, last: &mut LastHead) -> Vec<u8> {
         let mut body = Vec::new();
-        // What is packed here always has a form in JSON: it holds no maps and no floating point.
+        // The head can always be written as JSON: it has no maps and no floating-point numbers.
         let json = serde_json::to_vec(&self.head).unwrap_or_default();
         last.put(&mut body, json);
         let aim = self.aim;
@@ -179,7 +178,7 @@ impl Packer {
     }
 }
 
-/// Unpacks samples; damage is reported as a clause.
+/// Unpacks samples; the error is a clause that describes the damage.
 pub(super) fn unpack(block: &[u8]) -> Result<Vec<Sample>, String> {
     let cut = || "it is cut short".to_owned();
     let (&form, rest) = block.split_first().ok_or_else(cut)?;
@@ -199,7 +198,7 @@ pub(super) fn unpack(block: &[u8]) -> Result<Vec<Sample>, String> {
     assemble(head, rest).ok_or_else(|| "its figures are not understood".to_owned())
 }
 
-/// Samples of a head and of the bytes that follow it.
+/// Builds samples from a head and the bytes that follow it.
 fn assemble(head: Head, mut rest: &[u8]) -> Option<Vec<Sample>> {
     let mut samples = take_times(&mut rest, head.samples)?;
     for (nth, gap) in &head.gaps {
@@ -279,7 +278,7 @@ fn fill_devices(samples: &mut [Sample], head: &Head, mut rest: &[u8]) -> Option<
     Some(())
 }
 
-/// Length over which rates are counts, in seconds; an interval of no length counts as a second.
+/// Length of an interval in seconds, by which rates are multiplied to give counts; 1 for an interval of no length.
 fn seconds(length: Nanos) -> f64 {
     match length.0 {
         0 => 1.0,
@@ -297,7 +296,7 @@ fn shape(array: &ArraySample) -> ArraySample {
     }
 }
 
-/// Numbers for descriptions of devices.
+/// Assigns numbers to descriptions of devices.
 #[derive(Default)]
 struct Numbering {
     last: HashMap<DeviceId, (Arc<Device>, usize)>,
@@ -317,7 +316,7 @@ impl Numbering {
     }
 }
 
-/// The keys of a roster: a partition follows the disk that it is on.
+/// Row owners for a list of devices: a partition has its disk as twin.
 fn keys<'a>(roster: &'a [usize], devices: &'a [Device]) -> impl Iterator<Item = RowOwner> + 'a {
     roster.iter().map(move |own| {
         let device = &devices[*own];
@@ -345,14 +344,14 @@ fn named(names: &mut Vec<String>, name: &str) -> usize {
     })
 }
 
-/// Notes a list where it is not the one before.
+/// Appends a list, with the sample from which on it holds, if it differs from the last one.
 fn change(lists: &mut Vec<(usize, Vec<usize>)>, nth: usize, list: Vec<usize>) {
     if lists.last().is_none_or(|(_, last)| *last != list) {
         lists.push((nth, list));
     }
 }
 
-/// The list of each sample.
+/// The list that holds for each sample.
 fn each(lists: &[(usize, Vec<usize>)], samples: usize) -> Vec<&[usize]> {
     let mut changes = lists.iter().peekable();
     let mut now: &[usize] = &[];
@@ -366,8 +365,8 @@ fn each(lists: &[(usize, Vec<usize>)], samples: usize) -> Vec<&[usize]> {
         .collect()
 }
 
-/// Appends the times, exact: lengths as differences, the continuous clock as its difference from the length, and the
-/// time of day as its difference from that.
+/// Appends the exact times: lengths as differences, the continuous clock as its difference from the length, and the
+/// time of day as its difference from the continuous clock.
 fn put_times(out: &mut Vec<u8>, times: &[(SampleTime, Nanos)], aim: PackingGoal) {
     let mut stream = Vec::new();
     let (mut length, mut elapsed, mut wall) = (0_i128, 0_i128, 0_i128);

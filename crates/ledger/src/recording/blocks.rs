@@ -1,4 +1,4 @@
-//! Blocks as they lie in the ledger.
+//! Blocks of samples as rows of the ledger.
 
 use record::sample::RecordedInterval;
 use rusqlite::{Row, Transaction, params};
@@ -13,7 +13,7 @@ pub(super) struct StoredBlock {
     pub(super) number: i64,
     pub(super) recording: i64,
     pub(super) step: u32,
-    /// The end of its first sample, in nanoseconds since the recording's first reading.
+    /// End of its first sample, in nanoseconds since the recording's first reading.
     pub(super) elapsed: i64,
     /// Start of its first sample.
     pub(super) began: String,
@@ -21,7 +21,7 @@ pub(super) struct StoredBlock {
 }
 
 impl StoredBlock {
-    /// The columns that [`StoredBlock::of`] takes, in its order.
+    /// The columns that [`StoredBlock::of`] reads, in order.
     const COLUMNS: &str = "number, recording, step, elapsed, began, body";
 
     fn of(row: &Row<'_>) -> rusqlite::Result<StoredBlock> {
@@ -37,8 +37,8 @@ impl StoredBlock {
 }
 
 impl Ledger {
-    /// Replaces blocks that were read before by blocks of samples. Where another process has done so since they were
-    /// read, nothing changes: else the same samples would be there twice.
+    /// Replaces blocks that were read before by blocks of samples. If another process has replaced any of them since,
+    /// nothing changes: the same samples would otherwise be stored twice.
     pub(super) fn replace(&self, blocks: &[StoredBlock], samples: &[PackedSamples]) -> Result<()> {
         self.demand_writable()?;
         let replaced = || {
@@ -93,8 +93,7 @@ impl Ledger {
         read().map_err(|error| self.explain(error))
     }
 
-    /// The last block of a step before another block of its recording, if it reaches beyond this
-    /// time.
+    /// The last block of a step before another block of the same recording, if it ends after this time.
     pub(super) fn last_before(
         &self,
         block: &StoredBlock,
@@ -115,7 +114,7 @@ impl Ledger {
         read().map_err(|error| self.explain(error))
     }
 
-    /// The block of this number, if it still exists and its number was not given to another one.
+    /// The block with this number, if it still exists and the number was not reused.
     pub(super) fn body(
         &self,
         number: i64,
@@ -136,7 +135,7 @@ impl Ledger {
         read().map_err(|error| self.explain(error))
     }
 
-    /// Makes a change, whole or not at all.
+    /// Makes a change in one transaction.
     pub(super) fn changed<T>(
         &self,
         make: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,

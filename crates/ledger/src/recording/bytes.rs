@@ -1,4 +1,4 @@
-//! The streams of a block, which are compressed, and its checksum.
+//! The compressed streams of a block, and its checksum.
 
 use std::cell::RefCell;
 
@@ -8,9 +8,10 @@ use miniz_oxide::deflate::core::{
 use miniz_oxide::inflate::decompress_to_vec_with_limit;
 use record::varint::{put, take};
 
-/// Level of compression, used with matches of six bytes or more only (zlib's `Z_FILTERED`): the data is mostly noise,
-/// in which shorter matches cost more than they save.
+/// Compression level.
 const LEVEL: i32 = 6;
+/// Use only matches of six bytes or more (zlib's `Z_FILTERED`): the data is mostly noise, in which shorter matches cost
+/// more than they save.
 const FILTERED: i32 = 1;
 /// Raw deflate: the block has one checksum for all of its streams.
 const RAW: i32 = 0;
@@ -18,15 +19,14 @@ const RAW: i32 = 0;
 /// Aim of packing: size or speed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum PackingGoal {
-    /// Little space, for data that is kept.
+    /// Small size, for data that is kept.
     #[default]
     Room,
-    /// Little work, for data that is read once and dropped: columns are not compressed, which takes far longer than
-    /// all the rest.
+    /// Speed, for data that is read once and dropped: columns are not compressed, since that takes most of the time.
     Time,
 }
 
-/// Appends a stream: its length, its stored length, and its bytes; compressed where that is shorter.
+/// Appends a stream: its length, its stored length, and its bytes, compressed if that is shorter.
 pub(super) fn put_stream(out: &mut Vec<u8>, stream: &[u8]) {
     put(out, stream.len() as u64);
     if stream.is_empty() {
@@ -36,7 +36,7 @@ pub(super) fn put_stream(out: &mut Vec<u8>, stream: &[u8]) {
     put_body(out, packed.as_deref().unwrap_or(stream));
 }
 
-/// Appends a stream of figures, which is compressed only where that is worth its time.
+/// Appends a stream of figures, which is compressed only if the goal is small size.
 pub(super) fn put_figures(out: &mut Vec<u8>, stream: &[u8], aim: PackingGoal) {
     match aim {
         PackingGoal::Room => put_stream(out, stream),
@@ -54,7 +54,7 @@ fn put_body(out: &mut Vec<u8>, body: &[u8]) {
     out.extend_from_slice(body);
 }
 
-/// Takes a stream off the front, of at most `limit` bytes.
+/// Takes a stream of at most `limit` bytes off the front.
 pub(super) fn take_stream(rest: &mut &[u8], limit: usize) -> Option<Vec<u8>> {
     let length = usize::try_from(take(rest)?).ok()?;
     if length == 0 {
@@ -74,8 +74,8 @@ pub(super) fn take_stream(rest: &mut &[u8], limit: usize) -> Option<Vec<u8>> {
 }
 
 thread_local! {
-    /// The compressor: it has a third of a megabyte of its own, which is not allocated again for each of the
-    /// hundred streams of a block.
+    /// The compressor. It is reused, so that its third of a megabyte is not allocated for each of the hundred streams
+    /// of a block.
     static COMPRESSOR: RefCell<CompressorOxide> =
         RefCell::new(CompressorOxide::new(create_comp_flags_from_zip_params(LEVEL, RAW, FILTERED)));
 }

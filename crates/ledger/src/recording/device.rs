@@ -1,8 +1,8 @@
 //! A device's figures as a row of a table, and back.
 //!
-//! The kernel counts whole requests, sectors and milliseconds, and a sample's rates and means are quotients of them.
-//! The row holds the counts again, so that they stay whole and small, and leaves out figures that follow from others:
-//! a mean size, the sum of all kinds, and by Little's law the mean number in flight, where they agree with the rest.
+//! The kernel counts whole requests, sectors and milliseconds; a sample's rates and means are quotients of these. The
+//! row holds the counts again, since they are whole and small, and leaves out figures that follow from others, where
+//! they agree with them: a mean size, the sum of all kinds, and by Little's law the mean number in flight.
 
 use record::sample::{
     ArraySample, BytesPerSecond, DeviceSample, Flow, Fraction, PerSecond, Progress, TimeOverLimits,
@@ -15,8 +15,8 @@ use super::table::{ColumnUnit, Row};
 /// Number of figures in a row.
 pub(super) const FIGURES: usize = 48;
 
-/// Figures of a flow: requests, bytes, merged requests, milliseconds that the requests took
-/// together, their mean time where that does not follow, and their mean size likewise.
+/// Number of figures of a flow: requests, bytes, merged requests, sum of the requests' times in milliseconds, and, if
+/// they do not follow from these, mean time and mean size.
 const FLOW: usize = 6;
 const ALL: usize = 4 * FLOW;
 const MEAN_IN_FLIGHT: usize = 29;
@@ -25,7 +25,7 @@ const BUSY: usize = 31;
 const ARRAY: usize = 32;
 const VENDOR: usize = 36;
 
-/// Bits of the mask that stand for no figure.
+/// Bits of the mask that are flags, beyond those of the figures.
 const RESET: usize = FIGURES;
 const SIZE_FOLLOWS: usize = FIGURES + 1;
 const ALL_FOLLOWS: usize = FIGURES + 5;
@@ -47,7 +47,7 @@ const MILLISECONDS: ColumnUnit = ColumnUnit {
     fine: 1e-6,
 };
 const ONE: ColumnUnit = ColumnUnit::only(1.0);
-/// Maximum of milliseconds, some 30 years: more do not fit the fine unit.
+/// Maximum number of milliseconds, some 30 years: more do not fit the fine unit.
 const MAX_MILLISECONDS: f64 = 1e12;
 
 /// The units of the figures.
@@ -91,7 +91,7 @@ pub(super) fn row(sample: &DeviceSample, seconds: f64) -> Row<FIGURES> {
         row.set(ALL + 4, all.size.map(|size| size.0 as f64));
     }
     if let Some(mean) = sample.mean_in_flight {
-        // The kernel cuts the times of four kinds to milliseconds each, and their sum once.
+        // The kernel truncates the times of the four kinds to milliseconds each, and their sum once.
         let near = 0.001 * mean + 0.004;
         let follows = little(sample).is_some_and(|of| (of - mean).abs() <= near);
         if is_counted && follows {
@@ -111,7 +111,7 @@ pub(super) fn row(sample: &DeviceSample, seconds: f64) -> Row<FIGURES> {
     row
 }
 
-/// The sample of a row: all but the parts of an array's state that are no figures, which `known` has.
+/// Fills a sample with the figures of a row. `known` has the parts of an array's state that are not figures.
 pub(super) fn fill(known: &mut DeviceSample, row: &Row<FIGURES>, seconds: f64) {
     known.reset = row.has(RESET);
     known.read = flow(row, 0, seconds);
@@ -156,7 +156,7 @@ fn put_flow(row: &mut Row<FIGURES>, nth: usize, flow: &Flow, seconds: f64) {
     row.set(at, count);
     row.set(at + 1, bytes);
     row.set(at + 2, flow.merged.map(|merged| merged.0 * seconds));
-    // Of less than one request no mean can be determined from a sum.
+    // With less than one request, the mean cannot be computed from the sum.
     let count = count.filter(|count| *count >= 0.999_999);
     let time = flow
         .wait
@@ -164,7 +164,7 @@ fn put_flow(row: &mut Row<FIGURES>, nth: usize, flow: &Flow, seconds: f64) {
         .map(|(wait, count)| (wait.0 as f64 * count / 1e6, count));
     match (flow.wait, time.filter(|(time, _)| *time < MAX_MILLISECONDS)) {
         (_, Some((time, count))) => {
-            // The mean was rounded to a nanosecond, and the sum had none to begin with.
+            // The mean was rounded to a nanosecond, while the kernel's sum is whole milliseconds.
             let whole = time.round();
             let is_whole = (time - whole).abs() <= count * 0.51e-6;
             row.set(at + 3, Some(if is_whole { whole } else { time }));
@@ -189,7 +189,7 @@ fn flow(row: &Row<FIGURES>, nth: usize, seconds: f64) -> Flow {
         _ => row.get(at + 4).map(|wait| Nanos(wait as u64)),
     };
     let size = if row.has(SIZE_FOLLOWS + nth) {
-        // The kernel's quotient is cut to whole bytes; a hair more, for what the division lost.
+        // The collector truncates the quotient to whole bytes; a little is added for rounding errors of the division.
         bytes
             .zip(many)
             .map(|(bytes, count)| Bytes((bytes / count + 1e-6) as u64))
@@ -205,8 +205,8 @@ fn flow(row: &Row<FIGURES>, nth: usize, seconds: f64) -> Flow {
     }
 }
 
-/// False if a kind has had less than one request and more than none, as in a mean over a long time. Such a count is
-/// not restored exactly enough for others to follow from it.
+/// False if a kind has a fraction of one request, as in a mean over a long time. Such a count is not restored exactly
+/// enough to compute other figures from it.
 fn is_counted(sample: &DeviceSample, seconds: f64) -> bool {
     let flows = [&sample.read, &sample.write, &sample.discard, &sample.flush];
     let mut counts = flows.iter().filter_map(|flow| Some(flow.iops?.0 * seconds));

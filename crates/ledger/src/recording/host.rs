@@ -20,7 +20,7 @@ const LOAD: usize = 8;
 const MEMORY: usize = 11;
 const CPU: usize = 16;
 
-/// Shares: in millionths, or finer.
+/// Unit of shares: a millionth, or finer.
 const SHARE: ColumnUnit = ColumnUnit {
     coarse: 1e-6,
     fine: 1e-9,
@@ -59,7 +59,7 @@ const fn units() -> [ColumnUnit; FIGURES] {
 /// The units of an interface's figures.
 pub(super) const NET_UNITS: [ColumnUnit; NET_FIGURES] = [COUNT; NET_FIGURES];
 
-/// The host's figures; each is `None` where it is not known.
+/// The host's figures; `None` for a figure that is not known.
 pub(super) fn figures(host: &HostSample) -> [Option<f64>; FIGURES] {
     let mut figures = [None; FIGURES];
     let mut put = |at: usize, line: &PressureLine| {
@@ -102,7 +102,7 @@ pub(super) fn figures(host: &HostSample) -> [Option<f64>; FIGURES] {
     figures
 }
 
-/// The host of figures, without interfaces and errors.
+/// Builds the host's sample from its figures, without interfaces and errors.
 pub(super) fn host(figures: &[Option<f64>; FIGURES]) -> HostSample {
     let line = |at: usize| {
         Some(PressureLine {
@@ -167,7 +167,7 @@ pub(super) fn unrow<const N: usize>(row: &Row<N>) -> [Option<f64>; N] {
     std::array::from_fn(|at| row.get(at))
 }
 
-/// Traffic of an interface in an interval of `seconds`: rates times that.
+/// Traffic of an interface in an interval of `seconds`: rates times the length.
 pub(super) fn net_figures(interface: &InterfaceSample, seconds: f64) -> [Option<f64>; NET_FIGURES] {
     let (rx, tx) = (&interface.rx, &interface.tx);
     [
@@ -183,7 +183,7 @@ pub(super) fn net_figures(interface: &InterfaceSample, seconds: f64) -> [Option<
     .map(|rate| Some(rate * seconds))
 }
 
-/// The interface of figures.
+/// Builds an interface's sample from its figures.
 pub(super) fn interface(
     name: Arc<str>,
     figures: &[Option<f64>; NET_FIGURES],

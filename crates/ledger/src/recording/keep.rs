@@ -1,4 +1,4 @@
-//! Time for which recordings are kept, and how closely.
+//! Retention of recordings: thins out old samples, and removes the oldest.
 
 use jiff::{SignedDuration, Timestamp};
 use record::sample::RecordedInterval;
@@ -13,33 +13,32 @@ use crate::{Error, Ledger, Result};
 
 const HOUR: i64 = 3600;
 const DAY: i64 = 24 * HOUR;
-/// Age up to which blocks are left as they are, whatever the limit: users read them.
+/// Age up to which blocks are never thinned out, whatever the limit: users read them.
 const RECENT_AGE: SignedDuration = SignedDuration::from_secs(900);
 
-/// Steps and lengths of the stretches that are thinned out where room is short, in seconds: whole hours and days
-/// first, as always, and shorter ones where there is no whole one, since otherwise old samples would be dropped
-/// before an hour, or a day, is over.
+/// Steps and lengths, in seconds, of the ranges that are thinned out when space is short: whole hours and days first,
+/// as usual, then shorter ones, since otherwise old samples would be dropped before an hour, or a day, is complete.
 const LOW_SPACE_STEPS: [(u32, i64); 4] = [
     (UNTHINNED, HOUR),
     (UNTHINNED, 600),
     (MINUTES, DAY),
     (MINUTES, HOUR),
 ];
-/// Events take no more than this part of the room.
+/// Events take at most 1/n of the space.
 const EVENTS_SHARE: u64 = 4;
 
-/// Time without a write after which a recorder will not continue.
+/// Time without a write after which a recording counts as abandoned.
 const ABANDONED_AGE: SignedDuration = SignedDuration::from_hours(24);
 
-/// Time for which samples are kept, how closely, and in how much room.
+/// Time for which samples are kept at each resolution, and the space for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retention {
-    /// Time for which samples are kept as they were taken. Older ones are thinned out to a minute.
+    /// Time for which samples are kept as they were taken. Older ones are thinned out to one a minute.
     pub taken: Nanos,
-    /// Time for which samples are kept by the minute. Older ones are thinned out to an hour.
+    /// Time for which samples are kept by the minute. Older ones are thinned out to one an hour.
     pub minutes: Nanos,
-    /// Maximum room of all recordings of the ledger, in bytes, by pages of the file. Samples beyond it are thinned
-    /// out sooner, the oldest first, and then dropped.
+    /// Maximum space of all recordings in the ledger, in bytes, counted in pages of the file. Samples beyond it are
+    /// thinned out sooner, the oldest first, and then dropped.
     pub limit: Bytes,
 }
 
@@ -54,7 +53,7 @@ impl Default for Retention {
     }
 }
 
-/// A stretch of one recording's blocks of a step.
+/// A time range of one recording's blocks of a step.
 struct BlockRange {
     recording: i64,
     step: u32,
@@ -63,8 +62,8 @@ struct BlockRange {
     to: i64,
 }
 
-/// Next step of a block that is thinned out: the step, the length of its samples, and the length of one block, in
-/// seconds. Blocks begin at whole multiples of that length.
+/// The step to which a block is thinned out: the step, the length of its samples, and the length of one block, in
+/// seconds. Blocks begin at whole multiples of the block length.
 struct Coarser {
     step: u32,
     sample: i64,
@@ -93,8 +92,8 @@ impl Coarser {
 }
 
 impl Ledger {
-    /// Thins out samples that are older than they are to be kept, and those that do not fit. Each stretch that is
-    /// thinned out is a transaction of its own. Batches that killed recorders left are put in order before.
+    /// Thins out samples that are older than their retention, and the oldest beyond the limit. Each range is thinned
+    /// out in a transaction of its own. Batches that killed recorders left are first made into blocks.
     ///
     /// # Errors
     /// When the ledger cannot be written.
@@ -123,9 +122,9 @@ impl Ledger {
         self.sweep_up()
     }
 
-    /// Drops the oldest events until all of them take no more than this: frequent events would otherwise leave no
-    /// room for samples. Events that still last go last, since nothing else would show them; an event that lasted
-    /// when its recording ended no longer does.
+    /// Drops the oldest events until all of them take at most this space: frequent events would otherwise leave no
+    /// space for samples. Events that still last are dropped last, since nothing else would show them; an event does
+    /// not outlast its recording.
     fn limit_events(&self, most: Bytes) -> Result<()> {
         self.changed(|change| {
             change.execute(
@@ -159,7 +158,7 @@ impl Ledger {
         Ok(Bytes(u64::try_from(sum).unwrap_or(0)))
     }
 
-    /// The stretch that is thinned out next where room is short, before `end`.
+    /// The range to thin out next when space is short, before `end`.
     fn oldest_under_pressure(&self, end: Timestamp) -> Result<Option<BlockRange>> {
         for (step, length) in LOW_SPACE_STEPS {
             let stretch = self.oldest(step, end, length)?;
@@ -170,7 +169,7 @@ impl Ledger {
         Ok(None)
     }
 
-    /// The oldest stretch of a step, of so many seconds, that ended before `end`.
+    /// The oldest range of a step, `length` seconds long, that ended before `end`.
     fn oldest(&self, step: u32, end: Timestamp, length: i64) -> Result<Option<BlockRange>> {
         let found = self
             .connection
@@ -200,9 +199,9 @@ impl Ledger {
         Ok(stretch)
     }
 
-    /// Thins out a stretch. Its end is rarely the end of a block, and a part of its first hour, or day, may have been
-    /// thinned out before: that part is read again. So a sample that was divided becomes one again, and an hour, or a
-    /// day, is one block in the end, however many stretches it was thinned out in.
+    /// Thins out a range. Its end is rarely the end of a block, and a part of its first hour, or day, may have been
+    /// thinned out before: that part is read again. So a minute or an hour that was split becomes one sample again, and
+    /// an hour, or a day, is one block in the end, however many ranges it was thinned out in.
     fn thin_stretch(&self, stretch: &BlockRange) -> Result<()> {
         let (from, to) = (second(stretch.from), second(stretch.to));
         let blocks = self.bodies(stretch.recording, stretch.step, Some((&from, &to)))?;
@@ -221,7 +220,7 @@ impl Ledger {
                         thinned.extend(thinner.take(sample));
                     }
                 }
-                // What is damaged and was to be thinned out has had its time too.
+                // A damaged block of this step is dropped: its samples were due to be thinned out.
                 Err(Error::UnreadableRecording { .. }) if block.step == stretch.step => {}
                 Err(Error::UnreadableRecording { .. }) => continue,
                 Err(error) => return Err(error),
@@ -234,8 +233,8 @@ impl Ledger {
         self.replace(&replaced, &packed.collect::<Vec<_>>())
     }
 
-    /// Ends recordings that were neither ended nor continued for long: of a host that is gone, or has another name
-    /// now. A recorder that continues after all is not disturbed.
+    /// Ends recordings that were abandoned: those of a host that no longer exists, or was renamed. A recorder that
+    /// continues after all is not disturbed.
     fn end_abandoned(&self, now: Timestamp) -> Result<()> {
         let before = now.checked_sub(ABANDONED_AGE).unwrap_or(Timestamp::MIN);
         self.changed(|change| {
@@ -251,7 +250,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// Makes blocks of the batches that killed recorders left.
+    /// Makes blocks from the batches that killed recorders left.
     fn gather_ended(&self) -> Result<()> {
         let read = || {
             let mut statement = self.connection.prepare_cached(
@@ -265,7 +264,7 @@ impl Ledger {
         ended.into_iter().try_for_each(|number| self.gather(number))
     }
 
-    /// Drops the oldest block; whether there was one.
+    /// Drops the oldest block; false if there is none.
     fn drop_oldest(&self) -> Result<bool> {
         let dropped = self.changed(|change| {
             change.execute(
@@ -309,12 +308,12 @@ impl Ledger {
     }
 }
 
-/// A second since 1970 as it is compared with.
+/// A time in seconds since 1970 as it is stored in a column.
 fn second(second: i64) -> String {
     sortable(Timestamp::from_second(second).unwrap_or(Timestamp::MIN))
 }
 
-/// The last whole multiple of so many seconds before a time in nanoseconds since 1970, in seconds.
+/// The last whole multiple of `length` seconds up to a time in nanoseconds since 1970, in seconds.
 fn multiple(time: i128, length: i64) -> i64 {
     let seconds = time.div_euclid(1_000_000_000) as i64;
     seconds - seconds.rem_euclid(length)

@@ -1,9 +1,8 @@
-//! Whole numbers as levels: exact while they are small, and then in steps of a thousandth or less.
+//! Quantizes whole numbers to levels: exact if they are small, and else in steps of a thousandth or less.
 //!
-//! A number below 2048 is its own level. Above, each doubling is cut into 1024 equal steps, and a
-//! number is given the nearest. So no number comes back further off than half a step, which is
-//! 2^-11 of it at most: 0.049 %. Levels grow with the numbers, so that the difference of two levels
-//! is small where the numbers are close to each other, whatever their size.
+//! A number below 2048 is its own level. Above, each doubling is divided into 1024 equal steps, and a number is rounded
+//! to the nearest. So a number is read back with an error of at most half a step, 2^-11 of the number: 0.049 %. Levels
+//! grow with the numbers, so that the difference of two levels is small if the numbers are close, whatever their size.
 
 /// Steps of a doubling, as a power of two.
 const STEPS: u32 = 10;
@@ -26,7 +25,7 @@ pub(super) fn of(number: u64) -> u32 {
     (shift << STEPS) + rounded as u32
 }
 
-/// The number of a level; `None` where no number has it.
+/// The number of a level; `None` if no number has this level.
 pub(super) fn number(level: u32) -> Option<u64> {
     let level = u64::from(level);
     if level < EXACT_BELOW {

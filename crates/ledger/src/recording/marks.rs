@@ -1,4 +1,4 @@
-//! Marks: moments that a user gave a name, such as a deployment.
+//! Marks: named moments that a user set, such as a deployment.
 
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -19,7 +19,7 @@ pub struct Mark {
     pub at: Timestamp,
     /// The host on which it was set.
     pub host: String,
-    /// The event.
+    /// Name of the moment.
     pub text: String,
 }
 
@@ -81,8 +81,8 @@ impl Ledger {
         }
     }
 
-    /// Removes the row of a number from `table`; false where there is none. The row is read first, so that a ledger
-    /// that is absent or read-only reports it missing too.
+    /// Removes the row with a number from `table`; false if there is none. The row is read first, so that a missing row
+    /// is reported as missing in an absent or read-only ledger too.
     pub(super) fn remove_numbered(&mut self, table: &str, number: i64) -> Result<bool> {
         let of_number = format!("FROM {table} WHERE number = ?1");
         let is_there: bool = self
@@ -101,8 +101,8 @@ impl Ledger {
 /// Length and last change of a file; `None` for one that does not exist.
 type FileStamp = Option<(u64, SystemTime)>;
 
-/// Polls for marks in a ledger that others write: it is opened only where its file has changed, for reading alone,
-/// and closed again.
+/// Polls for marks in a ledger that other processes write. The ledger is opened only if its file has changed, for
+/// reading only, and closed again.
 #[derive(Debug)]
 pub struct MarkReader {
     path: PathBuf,
@@ -111,21 +111,21 @@ pub struct MarkReader {
 }
 
 impl MarkReader {
-    /// A reader of the ledger at `path`, which need not be there.
+    /// A reader of the ledger at `path`, which need not exist.
     pub fn new(path: PathBuf) -> MarkReader {
         MarkReader { path, seen: None }
     }
 
-    /// Marks from a moment on, in order. `None` where the ledger has not changed since the last poll.
+    /// Marks from a moment on, in order; `None` if the ledger has not changed since the last poll.
     ///
     /// # Errors
-    /// When the ledger cannot be read. The next poll tries again, or where the file itself is the reason, one
-    /// after it has changed.
+    /// When the ledger cannot be read. The next poll tries again; if the file itself is the reason, only after it has
+    /// changed.
     pub fn poll(&mut self, from: Timestamp) -> Result<Option<Vec<Mark>>> {
         // SQLite puts its files next to the one that a symbolic link leads to, which may change too.
         let real = self.path.canonicalize();
         let real = real.as_deref().unwrap_or(&self.path);
-        // Before it is read, so that what comes meanwhile is a change the next time.
+        // Taken before the ledger is read, so that a change during the read is seen by the next poll.
         let now = [stamp(real), stamp(&side_file(real, "-wal"))];
         if self.seen == Some(now) {
             return Ok(None);
@@ -140,7 +140,7 @@ impl MarkReader {
     }
 }
 
-/// True if an error returns for as long as the file is unchanged.
+/// True if an error recurs for as long as the file is unchanged.
 fn is_permanent(error: &Error) -> bool {
     matches!(
         error,
@@ -175,7 +175,7 @@ mod tests {
         let at = |second: i64| Timestamp::from_second(second).unwrap();
         ledger.mark(at(99), "db-1", "too old").unwrap();
         let first = ledger.mark(at(100), "db-1", "deploy").unwrap();
-        // Another process has it open: what it wrote is still next to the file.
+        // The writer still has the ledger open: its changes are still in the WAL.
         assert_eq!(reader.poll(from).unwrap(), Some(vec![first.clone()]));
         assert_eq!(reader.poll(from).unwrap(), None);
         let second = ledger.mark(at(500), "db-2", "restart").unwrap();
@@ -221,7 +221,7 @@ mod tests {
         ledger
             .mark(Timestamp::UNIX_EPOCH, "db-1", "deploy")
             .unwrap();
-        // As a killed writer leaves it, with what it wrote next to the file.
+        // As after a killed writer: its changes are in the WAL.
         for suffix in ["", "-wal"] {
             std::fs::copy(side_file(&path, suffix), side_file(&copy, suffix)).unwrap();
         }
@@ -231,7 +231,7 @@ mod tests {
         for suffix in ["-wal", "-shm"] {
             assert!(!side_file(&copy, suffix).exists(), "{suffix}");
         }
-        // The writer that is still there is left alone.
+        // The writer that still runs is not disturbed.
         MarkReader::new(path.clone()).poll(Timestamp::MIN).unwrap();
         assert!(side_file(&path, "-wal").exists());
         ledger.mark(Timestamp::UNIX_EPOCH, "db-1", "again").unwrap();

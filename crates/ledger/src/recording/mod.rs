@@ -1,23 +1,23 @@
-//! Recordings: the samples and events of a watch, in little space.
+//! Recordings: the samples and events of a watch, stored compactly.
 //!
 //! # Form
 //!
-//! Samples come in batches of a few seconds, each of which is one small row and on the disk when [`Ledger::record`]
-//! returns; so a kill loses only later samples. When there are enough batches they become one block, and are dropped
-//! in the same transaction. So little work goes into batches, and much into blocks.
+//! Samples arrive in batches of a few seconds. A batch is one small row, which is on the disk when [`Ledger::record`]
+//! returns; so a kill loses only later samples. When there are enough batches, one transaction replaces them by one
+//! block. Batches are packed quickly, blocks tightly.
 //!
-//! A block holds figures by columns, as differences from their predictions, and deflated. A count of requests, bytes or
-//! milliseconds is exact below 2048 of its unit (of sectors, where it is whole sectors), and above within
-//! [`MAX_RELATIVE_ERROR`], which is 0.049 %. A mean wait and a mean size are quotients of two of these, so they are off
-//! by twice that at most; the mean number in flight, where it is not kept because it follows from rates and waits, by
-//! 0.25 % or 0.004. All printed figures have three or four digits. Of a volume's own page, sums over 15 seconds are
-//! kept, without its histograms.
+//! A block holds figures by columns, as differences from their predictions, compressed with deflate. A count of
+//! requests, bytes or milliseconds is exact below 2048 of its unit (sectors, if it is whole sectors), and above within
+//! [`MAX_RELATIVE_ERROR`], which is 0.049 %. A mean wait and a mean size are quotients of two counts, so their error is
+//! at most twice that; the error of the mean number in flight, if it is not stored because it follows from rates and
+//! waits, is at most 0.25 % or 0.004. All printed figures have three or four digits. Of a volume's statistics page,
+//! sums over 15 seconds are stored, without its histograms.
 //!
 //! # Retention
 //!
-//! [`Retention`] sets when samples are thinned out to one a minute, with the least, the mean and the most of each
-//! figure, and then to one an hour. Where that takes more room than is allowed, the oldest are thinned out sooner,
-//! and in the end dropped.
+//! [`Retention`] sets when samples are thinned out to one a minute, with the minimum, mean and maximum of each figure,
+//! and then to one an hour. If they take more space than allowed, the oldest are thinned out sooner, and finally
+//! dropped.
 
 mod block;
 mod blocks;
@@ -51,13 +51,13 @@ pub use read::{RecordedSpan, ReplayedSample};
 pub use thin::{Thinner, thin};
 pub use write::Recording;
 
-/// Batches in the order in which they came: samples as they were taken.
+/// Step of a batch: samples as they were taken, in the order of arrival.
 const BATCH: u32 = 0;
-/// A block of samples as they were taken.
+/// Step of a block of samples as they were taken.
 const UNTHINNED: u32 = 1;
-/// A block of samples thinned out to minutes.
+/// Step of a block of samples thinned out to minutes.
 const MINUTES: u32 = 60;
-/// A block of samples thinned out to hours.
+/// Step of a block of samples thinned out to hours.
 const HOURS: u32 = 3600;
 
 /// An event, and when it was found.
@@ -76,11 +76,11 @@ pub struct RecordingSummary {
     pub number: i64,
     /// Name of the host that was recorded.
     pub host: String,
-    /// Start of its first sample that is kept.
+    /// Start of the first sample that is still stored.
     pub from: Timestamp,
     /// End of its last sample.
     pub to: Timestamp,
-    /// True if it continues, or was cut off by a kill.
+    /// True if it was not ended: it continues, or its recorder was killed.
     pub is_open: bool,
     /// Number of samples kept as they were taken.
     pub taken: u64,
@@ -111,7 +111,7 @@ fn pack(step: u32, samples: &[RecordedInterval]) -> Vec<u8> {
         RecordedInterval::least,
         RecordedInterval::most,
     ];
-    // What was taken so rarely that there was nothing to thin out has no extremes: they are left empty.
+    // Samples taken so rarely that there was nothing to thin out have no minimum and maximum: these are left empty.
     let is_plain = samples.iter().all(|one| one.spread.is_none());
     for (nth, part) in parts.into_iter().enumerate() {
         if is_plain && nth > 0 {
@@ -125,12 +125,12 @@ fn pack(step: u32, samples: &[RecordedInterval]) -> Vec<u8> {
     out
 }
 
-/// Checks that the body of a block of this step can be read.
+/// Returns an error unless the body of a block of this step can be read.
 pub(crate) fn demand_readable(step: u32, body: &[u8]) -> Result<(), String> {
     unpack(step, body).map(drop)
 }
 
-/// The samples of a body; what is wrong with them is reported as a clause.
+/// Unpacks the samples of a body; the error is a clause that describes the damage.
 fn unpack(step: u32, body: &[u8]) -> Result<Vec<RecordedInterval>, String> {
     if step <= UNTHINNED {
         let samples = block::unpack(body)?;

@@ -1,4 +1,4 @@
-//! Samples as they are stored: a body, with its times and counts.
+//! Packed samples: a body, with its times and counts.
 
 use jiff::Timestamp;
 use record::Nanos;
@@ -8,7 +8,7 @@ use super::block::{self, LastHead, Packer};
 use super::bytes::PackingGoal;
 use super::{BATCH, UNTHINNED, pack};
 
-/// Samples that were packed.
+/// Packed samples of one block or batch.
 pub(super) struct PackedSamples {
     pub(super) step: u32,
     pub(super) body: Vec<u8>,
@@ -22,7 +22,7 @@ pub(super) struct PackedSamples {
 }
 
 impl PackedSamples {
-    /// Packs samples for this step. `None` of none.
+    /// Packs samples for this step; `None` if there are none.
     pub(super) fn of(step: u32, samples: &[RecordedInterval]) -> Option<PackedSamples> {
         let (first, last) = (samples.first()?, samples.last()?);
         let rows = samples.iter().map(|one| one.sample.devices.len()).sum();
@@ -31,7 +31,7 @@ impl PackedSamples {
         Some(times.packed(step, last.sample.at, samples.len(), rows, body))
     }
 
-    /// Packs a batch of samples, which follows one with that head. `None` for no samples.
+    /// Packs a batch of samples; `head` is that of the batch before. `None` if there are no samples.
     pub(super) fn batch(samples: &[Sample], head: &mut LastHead) -> Option<PackedSamples> {
         let (first, last) = (samples.first()?, samples.last()?);
         let rows = samples.iter().map(|one| one.devices.len()).sum();
@@ -40,8 +40,8 @@ impl PackedSamples {
     }
 }
 
-/// Samples that are packed one after the other as they were taken, so that not many of them are in memory at once:
-/// there they would take many times the space.
+/// Packs samples one at a time, as they were taken, so that few of them are in memory at once: unpacked, they take many
+/// times the space.
 #[derive(Default)]
 pub(super) struct SamplePacker {
     packer: Packer,
@@ -52,7 +52,7 @@ pub(super) struct SamplePacker {
 }
 
 impl SamplePacker {
-    /// Adds one that follows those before.
+    /// Adds the next sample.
     pub(super) fn add(&mut self, sample: &Sample) {
         self.times.get_or_insert_with(|| Times::of(sample));
         self.last = sample.at;
@@ -61,7 +61,7 @@ impl SamplePacker {
         self.packer.add(sample);
     }
 
-    /// Finishes the block of all samples as they were taken. `None` where there was none.
+    /// Finishes the block; `None` if there are no samples.
     pub(super) fn finish(self) -> Option<PackedSamples> {
         let times = self.times?;
         let body = self.packer.finish();
@@ -78,7 +78,7 @@ struct Times {
 impl Times {
     fn of(first: &Sample) -> Times {
         Times {
-            // Only a log has no time of day, and logs are not recorded.
+            // Only samples from log files can lack a time of day, and those are not recorded.
             began: first.at.before(first.length).wall.unwrap_or_default(),
             elapsed: first.at.elapsed,
         }
@@ -97,7 +97,7 @@ impl Times {
             body,
             began: self.began,
             elapsed: self.elapsed,
-            // Where the time of day was set back meanwhile, it still covers what it began with.
+            // If the clock was set back meanwhile, the block still does not end before it began.
             ended: last.wall.unwrap_or_default().max(self.began),
             samples,
             rows,

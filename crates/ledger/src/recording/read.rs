@@ -1,4 +1,4 @@
-//! Reading recordings back, in order of time.
+//! Reads recordings back, in order of time.
 
 use std::collections::VecDeque;
 
@@ -13,22 +13,22 @@ use super::{HOURS, MINUTES, RecordingSummary};
 use crate::columns::{json_at, sortable, word_at};
 use crate::{Ledger, Result};
 
-/// A sample of a recording, and what happened to events in it.
+/// A sample of a recording, with the events that began or ended in it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReplayedSample {
     /// The sample.
     pub recorded: RecordedInterval,
-    /// Events that were found in the sample; in the first one also those that were found before and lasted.
+    /// Events that were found in this sample; in the first sample, also those that were found before and still last.
     pub opened: Vec<WatchEvent>,
-    /// Events that were over in the sample, and those that ended with a recording: it is unknown how they continued,
-    /// and the next recording finds again those that last. They are in the last sample of a recording; where that
-    /// cannot be read, in the first of the next one.
+    /// Events that ended in this sample, and those that last when their recording ends: it is unknown how they
+    /// continued, and the next recording finds those again that still last. They are in the last sample of a recording
+    /// or, if that cannot be read, in the first of the next one.
     pub closed: Vec<WatchEvent>,
 }
 
-/// A span of the recordings of a host, sample by sample. Recordings that follow each other are one series: devices
-/// have one number in all of them, the clock continues, and the time between them is a gap. A block is read when it
-/// is needed; one that cannot be read is an error, after which the next is read.
+/// A time span of a host's recordings, sample by sample. Consecutive recordings are joined into one series: a device
+/// has one number in all of them, the clock continues, and the time between them is a gap. A block is read on demand;
+/// one that cannot be read is an error, after which the next block is read.
 pub struct RecordedSpan<'a> {
     ledger: &'a Ledger,
     host: String,
@@ -40,17 +40,17 @@ pub struct RecordedSpan<'a> {
     samples: VecDeque<RecordedInterval>,
     recording: Option<i64>,
     joiner: Joiner,
-    /// Events of the recording that is being read, by when they were found.
+    /// Events of the recording that is being read, in the order in which they were found.
     to_open: VecDeque<StoredEvent>,
-    /// Events that were found, by when they were over.
+    /// Events that were returned as found and not yet as ended.
     to_close: Vec<StoredEvent>,
     /// End of the last sample of the recording that is being read, if the recording was ended.
     ends: Option<Timestamp>,
-    /// Events that lasted when the recording before ended.
+    /// Events that still lasted when the previous recording ended.
     left: Vec<WatchEvent>,
 }
 
-/// A block of the list. Numbers are used again, so that a number may be another block's when the block is read.
+/// A block to be read. Numbers are reused: when the block is read, its number may belong to another block.
 struct Block {
     number: i64,
     recording: i64,
@@ -65,7 +65,7 @@ struct StoredEvent {
 }
 
 impl Ledger {
-    /// Recording of a host between two moments.
+    /// The recordings of a host between two times.
     ///
     /// # Errors
     /// When the ledger cannot be read.
@@ -87,7 +87,7 @@ impl Ledger {
         })
     }
 
-    /// The blocks that have a part in a span, in the order of time.
+    /// The blocks that overlap a span, in the order of time.
     fn blocks(&self, host: &str, from: Timestamp, to: Timestamp) -> Result<VecDeque<Block>> {
         let read = || {
             let mut statement = self.connection.prepare(
@@ -147,8 +147,7 @@ impl Ledger {
         read().map_err(|error| self.explain(error))
     }
 
-    /// End of the last sample of a recording; `None` for one that continues or was cut off, of which there may
-    /// be more.
+    /// End of the last sample of a recording; `None` if the recording was not ended and may still grow.
     fn end_of(&self, recording: i64) -> Result<Option<Timestamp>> {
         let read = || {
             let mut statement = self.connection.prepare_cached(
@@ -217,7 +216,7 @@ impl RecordedSpan<'_> {
         let ledger = self.ledger;
         let body = ledger.body(block.number, block.recording, block.step, &block.began)?;
         let Some(body) = body else {
-            // Thinned out, or gathered, since the list was made: what is left is listed again.
+            // The block was replaced since it was listed: the remaining blocks are listed again.
             self.from = self.reached;
             self.blocks = ledger.blocks(&self.host, self.from, self.to)?;
             return Ok(true);
@@ -248,7 +247,7 @@ impl RecordedSpan<'_> {
             && began.is_some_and(|began| began < self.to)
     }
 
-    /// Ends the events that last with the last sample that was played.
+    /// Ends the events that still last, at the last sample that was returned.
     fn end_all(&mut self) -> Vec<WatchEvent> {
         let last = self.joiner.last();
         let end = |kept: StoredEvent| WatchEvent {

@@ -1,5 +1,5 @@
-//! Hosts whose disks are busy, for tests: figures as noisy as those of real ones, from counters of
-//! whole requests, sectors and milliseconds, as the kernel has them.
+//! Simulated hosts with busy disks, for tests: figures with realistic noise, from counters of whole requests, sectors
+//! and milliseconds, as the kernel has them.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use record::{Bytes, Nanos};
 
 use crate::testing::Random;
 
-/// A host with so many disks, an array over the first eight of them, and a partition on the last.
+/// A host with several disks, an array over the first eight of them, and a partition on the last.
 pub(crate) struct Host {
     random: Random,
     devices: Vec<Arc<Device>>,
@@ -53,7 +53,7 @@ impl Host {
         }
     }
 
-    /// A value that wanders by so large a share.
+    /// A normally distributed value; `share` is its relative standard deviation.
     fn noisy(&mut self, mean: f64, share: f64) -> f64 {
         (mean * (1.0 + share * self.random.normal())).max(0.0)
     }
@@ -63,7 +63,7 @@ impl Host {
         self.elapsed += time;
     }
 
-    /// The next second.
+    /// The sample of the next second.
     pub(crate) fn next(&mut self) -> Sample {
         let length = Nanos(1_000_000_000 + self.random.bits() % 200_000);
         self.elapsed += length;
@@ -95,8 +95,8 @@ impl Host {
         }
     }
 
-    /// Reads and writes of pages next to a log, with waits that wander by a sixth from second to
-    /// second, and a load that wanders over minutes.
+    /// Reads and writes of a database's pages and log, with waits that vary by a sixth from second to second, and a
+    /// load that varies over minutes.
     fn device(&mut self, nth: usize, device: Arc<Device>, seconds: f64) -> DeviceSample {
         let drift = 1.0 + 0.01 * self.random.normal();
         self.loads[nth] = (self.loads[nth] * drift).clamp(0.3, 2.0);

@@ -1,9 +1,9 @@
 //! Rows of figures, packed column by column.
 //!
-//! A row belongs to a key, such as a device, and has a mask of the figures that are known. The levels
-//! ([`super::level`]) of all rows of a column stand together, each as its difference from a prediction: the last
-//! level of that key, or the mean of its last few rows, whichever makes the column smaller. A row may have a twin, as
-//! a partition has its disk: then the prediction adds the change of the twin.
+//! A row belongs to an owner, such as a device, and has a mask of the figures that are known. The levels
+//! ([`super::level`]) of all rows of a column are stored together, each as its difference from a prediction: the last
+//! level of the same owner, or the mean of its last few rows, whichever makes the column smaller. A row may have a
+//! twin, as a partition has its disk: then the prediction adds the change of the twin.
 
 use record::varint::{folded, put, take, unfolded};
 
@@ -12,9 +12,9 @@ use super::level;
 
 /// Maximum number of rows of a table; a block with more is damaged.
 const MAX_ROWS: usize = 1 << 22;
-/// Share of the difference by which the mean of the last rows moves, as a power of two.
+/// The mean of the last rows moves by 1/2^n of the difference from it.
 const MEMORY: u32 = 2;
-/// Bits after the point of that mean.
+/// Bits after the binary point of that mean.
 const MEAN_FRACTION_BITS: u32 = 4;
 
 /// Owner of a row.
@@ -22,18 +22,18 @@ const MEAN_FRACTION_BITS: u32 = 4;
 pub(super) struct RowOwner {
     /// Number of the owner, counted from 0.
     pub(super) own: usize,
-    /// Number of another owner whose figures this one's follow.
+    /// Number of another owner whose figures change like this one's.
     pub(super) twin: Option<usize>,
 }
 
 impl RowOwner {
-    /// A key that follows no other.
+    /// An owner without a twin.
     pub(super) fn alone(own: usize) -> RowOwner {
         RowOwner { own, twin: None }
     }
 }
 
-/// A row of figures; the mask has a bit for each figure that is known. Bits from `N` on are the row's own.
+/// A row of figures; the mask has a bit for each figure that is known. Bits from `N` on are flags of the row.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Row<const N: usize> {
     pub(super) mask: u64,
@@ -50,7 +50,7 @@ impl<const N: usize> Default for Row<N> {
 }
 
 impl<const N: usize> Row<N> {
-    /// Sets a figure, where it is known.
+    /// Sets a figure, if it is known.
     pub(super) fn set(&mut self, at: usize, figure: Option<f64>) {
         if let Some(figure) = figure.filter(|figure| !figure.is_nan()) {
             self.mask |= 1 << at;
@@ -58,7 +58,7 @@ impl<const N: usize> Row<N> {
         }
     }
 
-    /// A figure, where it is known.
+    /// A figure; `None` if it is not known.
     pub(super) fn get(&self, at: usize) -> Option<f64> {
         self.has(at).then(|| self.figures[at])
     }
@@ -76,8 +76,8 @@ impl<const N: usize> Row<N> {
     }
 }
 
-/// Units of a column: the coarse one where all of its figures are whole multiples of it, as the kernel's counters
-/// are, and else the fine one.
+/// Units of a column: the coarse one if all of its figures are whole multiples of it, as the kernel's counters are, and
+/// else the fine one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ColumnUnit {
     pub(super) coarse: f64,
@@ -85,7 +85,7 @@ pub(super) struct ColumnUnit {
 }
 
 impl ColumnUnit {
-    /// A unit that all figures have.
+    /// The same unit as coarse and fine one.
     pub(super) const fn only(unit: f64) -> ColumnUnit {
         ColumnUnit {
             coarse: unit,
@@ -101,16 +101,16 @@ enum Prediction {
     Mean,
 }
 
-/// Past values of a key in a column.
+/// Past values of an owner in a column.
 #[derive(Clone, Copy, Default)]
 struct KeyHistory {
     last: i64,
     mean: i64,
-    /// Value of its twin then.
+    /// Value of its twin at the same time.
     twin: i64,
 }
 
-/// Expected value of each key in a column.
+/// Prediction of each owner's next value in a column.
 struct ColumnPrediction {
     how: Prediction,
     keys: Vec<Option<KeyHistory>>,
@@ -157,7 +157,7 @@ impl ColumnPrediction {
     }
 }
 
-/// Number of keys.
+/// Number of owners: the largest number plus one.
 fn count(keys: &[RowOwner]) -> usize {
     keys.iter().map(|key| key.own + 1).max().unwrap_or(0)
 }
@@ -183,7 +183,7 @@ pub(super) fn put_table<const N: usize>(
     }
 }
 
-/// Takes a table off the front, of as many rows as there are keys.
+/// Takes a table off the front, with one row for each of `keys`.
 pub(super) fn take_table<const N: usize>(
     rest: &mut &[u8],
     keys: &[RowOwner],
@@ -205,7 +205,7 @@ pub(super) fn take_table<const N: usize>(
     Some(rows)
 }
 
-/// The masks: each different one once, and which of them each row has.
+/// Appends the masks: each distinct mask once, and for each row the index of its mask.
 fn put_masks<const N: usize>(out: &mut Vec<u8>, rows: &[Row<N>], aim: PackingGoal) {
     let mut different: Vec<u64> = Vec::new();
     let mut which = Vec::with_capacity(rows.len());
@@ -248,8 +248,8 @@ fn is_whole(figure: f64, unit: f64) -> bool {
     (share - share.round()).abs() <= 1e-6 * share.abs().max(1e-3)
 }
 
-/// Appends a column: its unit, its prediction, and the differences in two streams, of which the first has their low
-/// bytes: the high ones are mostly zero, which noise does not hide there.
+/// Appends a column: its unit, its prediction, and the differences in two streams, of their low and of their high
+/// bytes: the high bytes are mostly zero, and compress well without the noise of the low ones.
 fn put_column(
     out: &mut Vec<u8>,
     known: &[(RowOwner, f64)],

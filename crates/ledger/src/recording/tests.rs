@@ -1,4 +1,4 @@
-//! Blocks come back as they were, within the bounds that are stated.
+//! Tests that blocks are read back as they were, within the stated error bounds.
 
 mod arbitrary;
 mod ledgers;

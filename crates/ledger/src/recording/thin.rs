@@ -1,4 +1,4 @@
-//! Merges several samples into one, with the least, the mean and the most of each figure.
+//! Merges several samples into one, with the minimum, mean and maximum of each figure.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ const MAX_ERRORS: usize = 32;
 /// Number of processes that a thinned sample keeps.
 const MAX_PROCESSES: usize = 10;
 
-/// Groups samples by the step of time that they end in, and returns each group as one sample.
+/// Groups samples by the time step in which they end, and returns each group as one sample.
 #[derive(Default)]
 pub struct Thinner {
     step: Nanos,
@@ -34,7 +34,7 @@ impl Thinner {
         }
     }
 
-    /// Takes the next sample; returns the group before it, where the sample begins another.
+    /// Takes the next sample; if it begins a new group, returns the group before it.
     pub fn take(&mut self, next: RecordedInterval) -> Option<RecordedInterval> {
         let is_other = self
             .group
@@ -45,7 +45,7 @@ impl Thinner {
         done
     }
 
-    /// Gives the last group.
+    /// Returns the last group.
     pub fn finish(&mut self) -> Option<RecordedInterval> {
         let group = std::mem::take(&mut self.group);
         thin(&group)
@@ -92,7 +92,7 @@ pub fn thin(samples: &[RecordedInterval]) -> Option<RecordedInterval> {
     })
 }
 
-/// Choice among several figures.
+/// How several figures are merged into one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum FigureChoice {
     Least,
@@ -101,7 +101,7 @@ enum FigureChoice {
 }
 
 impl FigureChoice {
-    /// The part of a sample that it is reckoned from.
+    /// The sample whose figures are merged: the mean, or the minimum or maximum of a thinned one.
     fn of(self, recorded: &RecordedInterval) -> &Sample {
         match self {
             FigureChoice::Least => recorded.least(),
@@ -138,7 +138,7 @@ impl FigureChoice {
     }
 }
 
-/// Devices of all samples, each new one behind the device that precedes it in its sample.
+/// Devices of all samples, each new one after the device that precedes it in its sample.
 fn order(samples: &[RecordedInterval]) -> Vec<DeviceId> {
     let mut order: Vec<DeviceId> = Vec::new();
     let mut known: HashSet<DeviceId> = HashSet::new();
@@ -214,7 +214,7 @@ fn merge_flow(flows: &[(&Flow, f64)], which: FigureChoice) -> Flow {
     let merge = |of: fn(&Flow) -> Option<f64>| {
         which.merge(flows.iter().map(|(flow, time)| (of(flow), *time)))
     };
-    // A mean of requests counts as often as there were requests.
+    // A mean over requests is weighted by the number of requests.
     let by_requests = |of: fn(&Flow) -> Option<f64>| {
         which.merge(flows.iter().map(|(flow, time)| {
             let requests = flow.iops.map_or(*time, |iops| iops.0 * time);
@@ -232,7 +232,7 @@ fn merge_flow(flows: &[(&Flow, f64)], which: FigureChoice) -> Flow {
     }
 }
 
-/// Two readings of a volume's page as one. The histograms are left out.
+/// Adds two consecutive readings of a volume's statistics page. The histograms are dropped.
 pub(super) fn add_pages(a: &VendorSample, b: &VendorSample) -> VendorSample {
     let both = |a: Option<Nanos>, b: Option<Nanos>| match (a, b) {
         (Some(a), Some(b)) => Some(a + b),
@@ -285,7 +285,7 @@ fn merge_host(samples: &[RecordedInterval], which: FigureChoice) -> HostSample {
     merged
 }
 
-/// The I/O of processes in several intervals, those that did most first.
+/// The I/O of processes, added over several intervals; those with most I/O first.
 fn add_processes<'a>(all: impl Iterator<Item = &'a ProcessSample>) -> Vec<ProcessSample> {
     let mut sums: HashMap<(u32, &str), ProcessSample> = HashMap::new();
     for one in all {

@@ -1,4 +1,4 @@
-//! Recording: batches of samples, and blocks of batches.
+//! Writes recordings: batches of samples, and blocks of batches.
 
 use std::collections::HashMap;
 
@@ -15,27 +15,28 @@ use super::{BATCH, RecordedEvent, UNTHINNED};
 use crate::columns::{json, json_at, sortable, word_at};
 use crate::{Error, Ledger, Owner, OwnerLiveness, Result};
 
-/// Approximate number of figures of devices in a block, so that packing it takes little memory.
+/// Number of device rows at which batches become a block, so that packing it takes little memory.
 const BLOCK_ROWS: u64 = 8_000;
-/// Maximum length of a block, so that a span is read without much besides.
+/// Time at which batches become a block, so that a short span is read without much other data.
 const BLOCK_SPAN: Nanos = Nanos::from_secs(600);
-/// Interval at which a volume's page is kept; its figures in between are summed up.
+/// Interval at which a volume's statistics page is stored; readings in between are summed.
 const PAGE_EVERY: Nanos = Nanos::from_secs(15);
-/// Age of the last write up to which a recorder that cannot be seen from here is at work.
+/// Age of the last write up to which a recorder that cannot be seen from here counts as running.
 const ACTIVE_AGE: SignedDuration = SignedDuration::from_secs(60);
 
-/// The right to add to a recording, which one process has.
+/// The exclusive right to add to a recording; one process has it.
 #[derive(Debug)]
 pub struct Recording {
     number: i64,
-    /// Start of the recording: a number is used again where the newest recording was removed.
+    /// Start of the recording, which identifies it: the number of a removed recording may be reused.
     began: String,
-    /// Statistics pages of the volumes since they were last kept.
+    /// Sums of the volumes' statistics pages since they were last stored.
     pages: HashMap<DeviceId, VendorSample>,
     /// The head of the last batch.
     head: LastHead,
-    /// Rows of devices in batches, and the time that they span.
+    /// Number of device rows in the batches that are not yet a block.
     rows: u64,
+    /// Time that these batches span.
     span: Nanos,
 }
 
@@ -48,7 +49,7 @@ impl Recording {
 
 impl Ledger {
     /// Begins to record the host of `owner`. A recording of this host that a killed recorder left is ended first;
-    /// [`thin_out`](Ledger::thin_out) puts it in order. `liveness` gives the liveness of an owner.
+    /// [`thin_out`](Ledger::thin_out) makes blocks from its batches. `liveness` returns the liveness of an owner.
     ///
     /// # Errors
     /// When the ledger cannot be written, or another process records this host there.
@@ -101,8 +102,8 @@ impl Ledger {
         })
     }
 
-    /// Adds samples that follow the last ones, and events as they stand. When this returns they are on the disk.
-    /// After an error nothing has changed, and the same may be tried again.
+    /// Adds the next samples, and the present state of events. When this returns they are on the disk. After an error
+    /// nothing has changed, and the call may be repeated.
     ///
     /// # Errors
     /// When the ledger cannot be written, or the recording was removed from it.
@@ -122,7 +123,7 @@ impl Ledger {
         let packed = PackedSamples::batch(&taken, &mut recording.head);
         let number = recording.number;
         let is_there = self.changed(|change| {
-            if !is_there(change, recording)? {
+            if !exists(change, recording)? {
                 return Ok(false);
             }
             insert(change, number, packed.as_slice())?;
@@ -146,8 +147,7 @@ impl Ledger {
             .iter()
             .map(|one| one.length)
             .fold(Nanos(0), |a, b| a + b);
-        // Where the batches cannot be made a block just now, they are on the disk all the same, and
-        // the next time will do.
+        // If this fails, the batches are still on the disk, and the next call tries again.
         if (recording.rows >= BLOCK_ROWS || recording.span >= BLOCK_SPAN)
             && self.gather(number).is_ok()
         {
@@ -156,22 +156,22 @@ impl Ledger {
         Ok(())
     }
 
-    /// Ends a recording. One that was removed needs no end.
+    /// Ends a recording. Does nothing if the recording was removed.
     ///
     /// # Errors
     /// When the ledger cannot be written.
     pub fn end_recording(&mut self, recording: &Recording) -> Result<()> {
         self.gather(recording.number)?;
         self.changed(|change| {
-            if is_there(change, recording)? {
+            if exists(change, recording)? {
                 close(change, recording.number, Timestamp::now())?;
             }
             Ok(())
         })
     }
 
-    /// Makes one block of the batches of a recording. A damaged batch stays by itself, as a block that is named in an
-    /// error when it is requested, and is dropped when its time is over.
+    /// Makes one block of the batches of a recording. A damaged batch becomes a block of its own: reading it is an
+    /// error that names it, and it is dropped when it is due to be thinned out.
     pub(super) fn gather(&self, recording: i64) -> Result<()> {
         self.demand_writable()?;
         let batches = self.bodies(recording, BATCH, None)?;
@@ -234,7 +234,7 @@ struct OpenRecording {
     last: Timestamp,
 }
 
-/// Keeps the pages of volumes in one sample of many, with the sums of all.
+/// Sums the volumes' statistics pages over samples; the sum is put into the sample that completes [`PAGE_EVERY`].
 fn sum_pages(pages: &mut HashMap<DeviceId, VendorSample>, sample: &mut Sample) {
     for device in &mut sample.devices {
         let id = device.device.id;
@@ -257,8 +257,8 @@ fn sum_pages(pages: &mut HashMap<DeviceId, VendorSample>, sample: &mut Sample) {
     }
 }
 
-/// True if a recording was not removed meanwhile.
-fn is_there(change: &Transaction<'_>, recording: &Recording) -> rusqlite::Result<bool> {
+/// True if a recording still exists, and its number was not reused.
+fn exists(change: &Transaction<'_>, recording: &Recording) -> rusqlite::Result<bool> {
     change.query_row(
         "SELECT EXISTS (SELECT 1 FROM recordings WHERE number = ?1 AND began = ?2)",
         params![recording.number, recording.began],

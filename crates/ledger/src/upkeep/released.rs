@@ -1,4 +1,4 @@
-//! Ledgers that versions of each schema have written, in `fixtures/`. A new schema adds its own, which
+//! Tests with a ledger of each schema, as released versions wrote it, in `fixtures/`. A new schema adds its own, which
 //! `cargo test -p ledger -- --ignored the_ledger_of_this_schema` writes.
 
 use jiff::Timestamp;
@@ -12,7 +12,7 @@ use crate::schema::MIGRATIONS;
 use crate::testing::{Scratch, database_run, finding, imported_run, small_run};
 use crate::{LongWork, Owner, OwnerLiveness};
 
-/// Schemas of which there is a ledger.
+/// Schemas with a ledger in `fixtures/`.
 const SCHEMAS: [usize; 4] = [1, 2, 3, MIGRATIONS.len()];
 
 fn fixture(schema: usize) -> PathBuf {
@@ -104,7 +104,7 @@ fn ledgers_of_every_schema_are_read_written_and_sound_after_it() {
     }
 }
 
-/// Adds and removes a bit of everything.
+/// Adds and removes rows of every kind.
 fn fill_later(ledger: &mut Ledger) {
     ledger.save(&small_run(99), Trusted, &[finding()]).unwrap();
     ledger

@@ -5,7 +5,7 @@ use record::Verdict::Trusted;
 use super::*;
 use crate::testing::{Scratch, small_run};
 
-/// A ledger of so many runs, and the folder that it is in.
+/// A ledger with this number of runs, and its folder.
 fn ledger_with_runs(runs: i64) -> (Scratch, Ledger) {
     let scratch = Scratch::new();
     let mut ledger = Ledger::open(scratch.ledger()).unwrap();
@@ -78,7 +78,7 @@ fn compacting_gives_back_the_room_of_what_was_removed_and_keeps_the_rest() {
     assert_eq!(found.damage, [""; 0]);
 }
 
-/// The run of another process, which keeps on writing.
+/// Another process keeps writing during the backup.
 #[test]
 fn a_backup_has_all_that_was_kept_though_the_ledger_is_in_use() {
     let (scratch, mut ledger) = ledger_with_runs(5);

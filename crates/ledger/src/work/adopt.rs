@@ -1,15 +1,15 @@
-//! Finished work of another ledger, such as that of the lab's machine.
+//! Copies finished work from another ledger, such as that of the lab's machine.
 
 use rusqlite::{Row, params};
 
 use crate::{Ledger, Result};
 
-/// Columns of a row but for its number, which is each ledger's own.
+/// Columns of a row except its number, which each ledger assigns itself.
 const ROW: &str = "kind, key, host, began, changed, finished, owner, form, size, body";
 
 impl Ledger {
-    /// Adds the finished work of another ledger, except where this one has work under the same key. Unfinished work
-    /// stays where it can be continued. Returns the number of added ones.
+    /// Adds the finished work of another ledger, except where this ledger has work with the same key. Unfinished work
+    /// is not copied, since it can be continued only there. Returns the number of records added.
     ///
     /// # Errors
     /// When this ledger cannot be written, or the other cannot be read.

@@ -22,7 +22,7 @@ impl LongWork for TestWork {
     const FORM: u32 = 2;
 }
 
-/// The same kind, as an older program knows it.
+/// The same kind of work, as an older program knows it.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct OlderDigging {
     depth: f64,
@@ -109,7 +109,7 @@ fn finished_work_is_amended_and_is_no_newer_for_it() {
     let claim = ledger
         .begin_work("a", &owner, &digging(1.0), alive)
         .unwrap();
-    // What is not finished is its owner's.
+    // Unfinished work belongs to its owner, and cannot be amended.
     assert!(ledger.amend_work("a", &digging(2.0)).is_err());
     ledger.finish_work(claim, &digging(3.0)).unwrap();
     let before = ledger.work::<TestWork>("a").unwrap().unwrap();

@@ -1,4 +1,4 @@
-//! Result of the foreground beside background I/O, for the answer: as JSON, in sentences, and as a page.
+//! Foreground latency during background I/O, for a verb's answer: as JSON, in sentences, and as a page.
 
 mod page;
 mod report;
@@ -28,17 +28,17 @@ pub struct ReportArgs {
 }
 
 impl ReportArgs {
-    /// The page's file, checked before anything is done.
+    /// The page's file, which is checked before the work starts.
     ///
     /// # Errors
-    /// Refused, when it cannot be written.
+    /// Refused if it cannot be written.
     pub fn check(&self) -> Result<Option<OutputFile>, Failure> {
         OutputFile::check_if_any(self.report.as_ref(), OutputFormat::Page, self.force)
     }
 }
 
-/// Words of the live progress line: latency and target of a foreground, seconds above it, and what holds the background
-/// back; `None` while there is none.
+/// Text for the live progress line: latency and target of the foreground, seconds above the target, and the cause that
+/// limits the background; `None` while there is no foreground.
 pub(crate) fn live(controller: &Controller) -> Option<String> {
     if !controller.probes() {
         return None;
@@ -53,13 +53,13 @@ pub(crate) fn live(controller: &Controller) -> Option<String> {
     };
     let latency = of("p99", controller.p99_s(), targets.p99_s)
         .or_else(|| of("mean", controller.mean_s(), targets.mean_s))?;
-    // The pauses are too short to be read.
+    // These pauses are too short for a reader of the progress line.
     let held = controller.holds_back();
     let held = held.filter(|by| *by != HeldBy::Measuring);
     Some(latency + &pacing_text(controller.above_s(), held))
 }
 
-/// Words behind the latency and its target in a progress line.
+/// Text after the latency and its target in a progress line.
 pub fn pacing_text(above_s: f64, held: Option<HeldBy>) -> String {
     let mut text = String::new();
     if above_s >= 1.0 {
@@ -71,7 +71,7 @@ pub fn pacing_text(above_s: f64, held: Option<HeldBy>) -> String {
     text
 }
 
-/// Writes the page of some devices, by their names, of which each may have had a foreground.
+/// Writes the page of some devices, by name, each with the report of its foreground if it had one.
 ///
 /// # Errors
 /// When the file cannot be written.
@@ -89,7 +89,7 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// A foreground of 300 requests a second for so many seconds, beside which requests take twice as long.
+    /// A foreground of 300 requests per second for `seconds` seconds, whose latency doubles during background I/O.
     pub(crate) fn example(seconds: usize, targets: Targets) -> Outcome {
         let mut controller = Controller::new(targets);
         controller.set_device_rate(1e8);

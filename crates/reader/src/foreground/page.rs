@@ -1,4 +1,4 @@
-//! The page of a foreground: distributions of its latency alone and beside the background, and both over time.
+//! The page of a foreground: its latency without and with background I/O, as distributions and over time.
 
 use askama::Template;
 use page::charts::{Chart, Figure, axis, latency_axis, layout};
@@ -51,7 +51,7 @@ fn line(name: &str, colour: usize, x: Vec<f64>, y: Vec<Option<f64>>) -> Trace {
     Trace::points(x, y).name(name).mode(Mode::Lines).line(style)
 }
 
-/// Lowest and highest of some seconds, in nanoseconds.
+/// Minimum and maximum of times in seconds, converted to nanoseconds.
 fn bounds(seconds: impl Iterator<Item = f64> + Clone) -> (u64, u64) {
     let low = seconds.clone().fold(f64::INFINITY, f64::min);
     let high = seconds.fold(0.0, f64::max);
@@ -76,7 +76,7 @@ fn distributions(report: &ForegroundReport) -> Chart {
     }
 }
 
-/// Ends of the slices in seconds with a foreground.
+/// Ends of the slices, in seconds of foreground time.
 fn seconds(report: &ForegroundReport) -> Vec<f64> {
     let mut sum = 0.0;
     let ends = report.over_time.iter().map(|slice| {

@@ -1,4 +1,4 @@
-//! Foreground beside background I/O, in figures and sentences.
+//! Report of the foreground during background I/O, in figures and sentences.
 
 use record::Histogram;
 use serde::Serialize;
@@ -34,7 +34,7 @@ impl LatencyReport {
     }
 }
 
-/// Seconds with a foreground, by the cause that held the background back.
+/// Seconds with a foreground, by the cause that limited the background.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HeldReport {
@@ -52,7 +52,7 @@ pub struct HeldReport {
     pub itself_s: f64,
 }
 
-/// Name of what holds the background back.
+/// Name of the cause that limits the background.
 pub(crate) fn held_by_name(by: HeldBy) -> &'static str {
     match by {
         HeldBy::Measuring => "measuring the foreground alone",
@@ -64,7 +64,7 @@ pub(crate) fn held_by_name(by: HeldBy) -> &'static str {
     }
 }
 
-/// Cumulative distribution: seconds, and the share of the probes, in percent, that took no longer.
+/// Cumulative distribution: latency in seconds, and the percentage of probes that took no longer.
 pub(crate) type Distribution = Vec<(f64, f64)>;
 
 /// The foreground, alone and beside the background.
@@ -102,9 +102,9 @@ pub struct ForegroundReport {
 }
 
 impl ForegroundReport {
-    /// Report of a foreground; `None` where there was none for as long as a second.
+    /// Report of a foreground; `None` if there was less than a second of it.
     pub fn of(outcome: &Outcome) -> Option<ForegroundReport> {
-        /// Seconds beside a foreground below which there is no report.
+        /// Minimum seconds with a foreground for a report.
         const MIN_FOREGROUND_S: f64 = 1.0;
         if outcome.foreground_s < MIN_FOREGROUND_S
             || outcome.alone.is_empty() && outcome.beside.is_empty()
@@ -176,7 +176,7 @@ impl ForegroundReport {
         text
     }
 
-    /// Targets, where they came from, and for how long they were exceeded, as a sentence.
+    /// Targets, their source, and for how long they were exceeded, as a sentence.
     fn targets_sentence(&self) -> String {
         let one = |name: &str, us: Option<f64>| {
             us.map(|us| format!("{name} of {}", short_latency(us / 1e6)))
@@ -201,7 +201,7 @@ impl ForegroundReport {
         )
     }
 
-    /// The cause that held the background back for most of the time, and its share of the time.
+    /// The cause that limited the background for most of the time, and its share of the time.
     fn held(&self) -> Option<(&'static str, f64)> {
         let held = &self.held_back;
         let all = [

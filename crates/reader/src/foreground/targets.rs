@@ -1,10 +1,10 @@
-//! Targets of the foreground's latency, as arguments.
+//! Targets of foreground latency, as arguments.
 
 use clap::Args;
 use domain::values::Latency;
 use study::pace::Targets;
 
-/// Arguments of verbs that keep the latency of a foreground.
+/// Arguments of verbs that keep foreground latency within a target.
 #[derive(Args, Clone, Copy, Debug, Default)]
 pub struct KeepArgs {
     /// Limit the rate so that the p99 latency of other programs' requests stays below this [default, without
@@ -17,7 +17,7 @@ pub struct KeepArgs {
 }
 
 impl KeepArgs {
-    /// The targets; `None` where none is given.
+    /// The targets; `None` if none is given.
     pub fn targets(&self) -> Option<Targets> {
         let seconds = |latency: Latency| latency.0.as_secs_f64();
         let targets = Targets {

@@ -1,4 +1,4 @@
-//! Ranges against a model that has one bit for each byte of a small disk.
+//! Tests of ranges against a model with one bit for each byte of a small disk.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

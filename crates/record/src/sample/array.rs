@@ -12,7 +12,7 @@ use crate::{Bytes, Nanos};
 pub enum SyncAction {
     /// No action.
     Idle,
-    /// Copies or parity are made consistent, as after a crash.
+    /// Copies or parity are resynchronized, as after a crash.
     Resync,
     /// A replaced member is rebuilt.
     Recover,
@@ -32,7 +32,7 @@ impl SyncAction {
         !matches!(self, SyncAction::Idle | SyncAction::Frozen)
     }
 
-    /// The kernel's word for it.
+    /// The kernel's name of it.
     pub fn name(self) -> &'static str {
         match self {
             SyncAction::Idle => "idle",
@@ -45,7 +45,7 @@ impl SyncAction {
         }
     }
 
-    /// The action of the kernel's word; `None` for the word of a newer kernel.
+    /// The action with this name in the kernel; `None` for a name that only newer kernels have.
     pub fn from_name(word: &str) -> Option<SyncAction> {
         [
             SyncAction::Idle,
@@ -61,12 +61,12 @@ impl SyncAction {
     }
 }
 
-/// Position of a sync action, on each member.
+/// Progress of a sync action, in bytes of each member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
     /// Bytes done.
     pub done: Bytes,
-    /// Total of bytes.
+    /// Total number of bytes.
     pub of: Bytes,
 }
 
@@ -89,13 +89,13 @@ impl Progress {
 /// A member of an array.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Member {
-    /// The device; `None` when the kernel no longer lists it.
+    /// The device; `None` if the kernel no longer lists it.
     pub device: Option<DeviceId>,
     /// The kernel's name.
     pub name: String,
     /// Slot of the member in the array; `None` for a spare or a failed member.
     pub slot: Option<u32>,
-    /// State, in the kernel's words: `in_sync`, `spare`, `faulty`, `write_mostly`.
+    /// State flags, as in sysfs: `in_sync`, `spare`, `faulty`, `write_mostly`.
     pub state: Vec<String>,
     /// Read errors that were corrected from a copy since the array was assembled.
     pub errors: Option<u64>,
@@ -108,28 +108,28 @@ impl Member {
     }
 }
 
-/// An array's own state.
+/// State of an array.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ArraySample {
     /// md's sync action; `None` at levels without copies or parity.
     pub action: Option<SyncAction>,
-    /// Position of the sync; `None` when none is under way.
+    /// Progress of the sync action; `None` if none is running.
     pub position: Option<Progress>,
-    /// Speed of the sync, on each member.
+    /// Speed of the sync action, on each member.
     pub speed: Option<BytesPerSecond>,
     /// Number of members that it should have.
     pub wanted: Option<u32>,
-    /// Number of these that are missing.
+    /// Number of missing members.
     pub degraded: Option<u32>,
-    /// Sectors that the last check found to differ, in whole units of the check (`mismatch_cnt`).
+    /// Number of sectors in which the last check found mismatches, in whole units of the check (`mismatch_cnt`).
     pub mismatched: Option<u64>,
     /// Members of the array, in order of their slots; spares and failed ones come last.
     pub members: Vec<Member>,
 }
 
 impl ArraySample {
-    /// True if md reads or writes the members for a sync action now. An action that waits for another array
-    /// has no position.
+    /// True if md is reading or writing the members for a sync action. An action that waits for another array has no
+    /// position.
     pub fn is_at_work(&self) -> bool {
         self.action.is_some_and(SyncAction::is_work) && self.position.is_some()
     }

@@ -13,14 +13,14 @@ use super::{
 use crate::raid::{Level, MdLevel};
 use crate::{Bytes, Nanos};
 
-/// The number by which the kernel knows a device: `major:minor`.
+/// The kernel's number of a device: `major:minor`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DeviceNumber {
-    /// The driver's part. 0 stands for no device: file systems without one get numbers of this
-    /// major.
+    /// Major number, which identifies the driver. 0 means no device: file systems without a device get numbers with
+    /// this major.
     pub major: u32,
-    /// The device's part.
+    /// Minor number, which identifies the device.
     pub minor: u32,
 }
 
@@ -30,7 +30,7 @@ impl DeviceNumber {
         DeviceNumber { major, minor }
     }
 
-    /// The number in a `st_dev` or `st_rdev`, of which glibc splits the bits so (sys/sysmacros.h).
+    /// The number in an `st_dev` or `st_rdev`, in glibc's encoding (sys/sysmacros.h).
     pub const fn from_raw(raw: u64) -> DeviceNumber {
         DeviceNumber {
             major: (((raw >> 32) & 0xffff_f000) | ((raw >> 8) & 0xfff)) as u32,
@@ -38,7 +38,7 @@ impl DeviceNumber {
         }
     }
 
-    /// True if it stands for no block device of its own: tmpfs, NFS, overlay, and btrfs too.
+    /// True if it is not the number of a block device: tmpfs, NFS, overlay, and also btrfs.
     pub const fn is_anonymous(self) -> bool {
         self.major == 0
     }
@@ -50,7 +50,7 @@ impl fmt::Display for DeviceNumber {
     }
 }
 
-/// A device number that could not be read.
+/// Error: the text is not a device number.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is not a device number such as 8:1")]
 pub struct ParseDeviceNumberError(String);
@@ -77,7 +77,7 @@ impl FromStr for DeviceNumber {
 pub enum DeviceKind {
     /// A disk, real or virtual.
     Disk,
-    /// A part of a disk.
+    /// A partition of a disk.
     Partition,
     /// Linux software RAID.
     Array,
@@ -90,9 +90,9 @@ pub enum DeviceKind {
 }
 
 impl DeviceKind {
-    /// The kind of a device by its name alone, where sysfs is not available: in a container, or in a log.
-    /// The names are the kernel's (Documentation/admin-guide/devices.txt). Never a partition, which
-    /// cannot be known by the name alone: see [`disks_of_partition`].
+    /// The kind of a device by its name alone, if sysfs is not available: in a container, or in a log. The names are
+    /// the kernel's (Documentation/admin-guide/devices.txt). Never returns a partition, which cannot be recognized by
+    /// its name alone: see [`disks_of_partition`].
     pub fn by_name(name: &str) -> DeviceKind {
         let numbered = |prefix: &str| {
             name.strip_prefix(prefix)
@@ -111,7 +111,7 @@ impl DeviceKind {
         }
     }
 
-    /// The word for it in tables and JSON.
+    /// Its name in tables and JSON.
     pub fn name(self) -> &'static str {
         match self {
             DeviceKind::Disk => "disk",
@@ -124,13 +124,13 @@ impl DeviceKind {
     }
 }
 
-/// The names of the disks that a device of this name may be a partition of: `sda` of `sda1`, `nvme0n1` of
-/// `nvme0n1p1`, `mpatha` of `mpatha1`, `mpathap1` and `mpatha-part1`. It is one only where such a disk is
-/// listed next to it: a guest of Xen has a device `sda1` and no `sda`, and a log may be of partitions alone.
+/// The names of disks of which a device with this name may be a partition: `sda` for `sda1`, `nvme0n1` for
+/// `nvme0n1p1`, `mpatha` for `mpatha1`, `mpathap1` and `mpatha-part1`. It is a partition only if such a disk is also
+/// listed: a Xen guest may have a device `sda1` and no `sda`, and a log may have partitions only.
 pub fn disks_of_partition(name: &str) -> impl Iterator<Item = &str> {
     let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
     let is_numbered = stem.len() < name.len();
-    // Names of volumes have dashes, and `vg-data1` is no part of `vg-data`.
+    // Names of logical volumes have dashes, and `vg-data1` is not a partition of `vg-data`.
     let plain = Some(stem).filter(|stem| {
         let ends_in_letter = stem.ends_with(|c: char| c.is_ascii_lowercase());
         ends_in_letter && !stem.contains(['-', '_'])
@@ -140,7 +140,7 @@ pub fn disks_of_partition(name: &str) -> impl Iterator<Item = &str> {
     disks.filter(move |disk| is_numbered && !disk.is_empty())
 }
 
-/// Identity and properties of a device. It changes rarely and is shared by the samples of it.
+/// Identity and properties of a device. They change rarely and are shared by the device's samples.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Device {
@@ -148,13 +148,12 @@ pub struct Device {
     pub id: DeviceId,
     /// The kernel's name, such as `nvme1n1`.
     pub name: String,
-    /// The name that the administrator gave it, where it has one: `vg-data` of `/dev/mapper/vg-data`, `data` of
-    /// `/dev/md/data`.
+    /// The name that the administrator gave it, if any: `vg-data` for `/dev/mapper/vg-data`, `data` for `/dev/md/data`.
     pub alias: Option<String>,
     /// `major:minor`.
     pub number: Option<DeviceNumber>,
-    /// The kernel's sequence number of the disk (`diskseq`, Linux 5.15; partitions have that
-    /// of their disk). No two disks of a boot have the same.
+    /// The kernel's sequence number of the disk (`diskseq`, Linux 5.15; partitions have that of their disk). It is
+    /// unique within a boot.
     pub sequence: Option<u64>,
     /// Time at which it was first seen in this series.
     pub first_seen: SampleTime,
@@ -164,15 +163,15 @@ pub struct Device {
     pub level: Option<MdLevel>,
     /// Size of the device.
     pub size: Option<Bytes>,
-    /// The maker's name for it.
+    /// Model name.
     pub model: Option<String>,
     /// The serial number; on EBS the volume id.
     pub serial: Option<String>,
     /// Total depth of its queues.
     pub queue_depth: Option<u32>,
-    /// True if it calls itself rotational; many virtual disks do so and are not.
+    /// True if it reports itself as rotational; many virtual disks do so wrongly.
     pub rotational: Option<bool>,
-    /// The devices that it lies on directly: the members of an array, the disk of a partition.
+    /// The devices directly below it: the members of an array, the disk of a partition.
     pub lies_on: Vec<DeviceId>,
 }
 
@@ -186,12 +185,12 @@ impl Device {
                 .any(|other| other.as_deref() == Some(name))
     }
 
-    /// The RAID level of an array; `None` for any other device, and where md has no name of a level for it.
+    /// The RAID level of an array; `None` for any other device, and for an array without a RAID level.
     pub fn raid_level(&self) -> Option<Level> {
         self.level.as_ref()?.raid()
     }
 
-    /// A device of which only the name is known, as in a log.
+    /// A device with only its name known, as in a log.
     pub fn by_name(id: DeviceId, name: &str, first_seen: SampleTime) -> Device {
         Device {
             id,
@@ -219,12 +218,12 @@ pub struct Flow {
     pub iops: Option<PerSecond>,
     /// Bytes that they moved. Flushes move none.
     pub bytes: Option<BytesPerSecond>,
-    /// Requests that were merged into others before they were issued. Flushes are not counted so.
+    /// Requests that were merged into others before they were issued. Not counted for flushes.
     pub merged: Option<PerSecond>,
     /// Mean latency of the completed requests, including their time in the queue: iostat's await.
-    /// `None` also where none completed.
+    /// `None` also if no requests completed.
     pub wait: Option<Nanos>,
-    /// Mean size of the completed requests. `None` also where none completed.
+    /// Mean size of the completed requests. `None` also if no requests completed.
     pub size: Option<Bytes>,
 }
 
@@ -238,7 +237,7 @@ impl Flow {
 /// A device in an interval.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeviceSample {
-    /// Device that the figures are of.
+    /// The device.
     pub device: Arc<Device>,
     /// Reads.
     pub read: Flow,
@@ -248,23 +247,22 @@ pub struct DeviceSample {
     pub discard: Flow,
     /// Flushes (Linux 5.5); not counted on partitions.
     pub flush: Flow,
-    /// Reads, writes and discards together. A log may know this and not the parts: `tps`,
-    /// `avgrq-sz`, `await`.
+    /// Reads, writes and discards together. A log may have only these figures: `tps`, `avgrq-sz`, `await`.
     pub all: Flow,
     /// Mean number of requests in flight: iostat's aqu-sz.
     pub mean_in_flight: Option<f64>,
     /// Number of requests in flight at the end of the interval. iostat does not report it.
     pub in_flight: Option<u64>,
-    /// The share of time in which anything was in flight: iostat's %util. It does not show how
-    /// much more a device could do that serves requests in parallel.
+    /// The share of time in which any request was in flight: iostat's %util. For a device that serves requests in
+    /// parallel, it does not show the spare capacity.
     pub busy: Option<Fraction>,
     /// True if a counter decreased within the interval, so that the rates are not known.
     pub reset: bool,
-    /// The array's own state, of an array.
+    /// State of the array; `None` for other devices.
     pub array: Option<ArraySample>,
     /// The vendor's statistics page; only in samples in which it was read.
     pub vendor: Option<VendorSample>,
-    /// Times of its requests; `None` where they are not traced, and where none completed.
+    /// Latencies of its requests; `None` if they are not traced, and if none completed.
     pub latency: Option<Arc<LatencySample>>,
 }
 
@@ -298,8 +296,8 @@ impl DeviceSample {
         }
     }
 
-    /// Fills [`all`](DeviceSample::all) from reads, writes and discards, as iostat does. Figures
-    /// that neither of them has stay as they are.
+    /// Fills [`all`](DeviceSample::all) from reads, writes and discards, as iostat does. Figures that none of these
+    /// have stay as they are.
     pub fn sum_up(&mut self) {
         let parts = [&self.read, &self.write, &self.discard];
         let known = |of: fn(&Flow) -> Option<f64>| {

@@ -2,9 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A device in a series of samples: numbered from 0 in the order in which they were first seen. The
-/// number of one that is gone is not given again, so that another device that takes its name is
-/// another device.
+/// Number of a device in a series of samples, from 0 in the order in which devices were first seen. Numbers are not
+/// reused: another device that takes the name of a removed one has another number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]

@@ -22,7 +22,7 @@ impl FlowKind {
         FlowKind::Flush,
     ];
 
-    /// The word for it in tables and JSON.
+    /// Its name in tables and JSON.
     pub fn name(self) -> &'static str {
         match self {
             FlowKind::Read => "read",

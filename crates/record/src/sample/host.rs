@@ -25,7 +25,7 @@ pub struct PressureLine {
 pub struct Pressure {
     /// Time in which at least one task waited.
     pub some: PressureLine,
-    /// Time in which all tasks that were not idle waited at once.
+    /// Time in which all non-idle tasks waited at the same time.
     pub full: Option<PressureLine>,
 }
 
@@ -40,13 +40,13 @@ pub struct Load {
     pub fifteen: f64,
 }
 
-/// Dirty memory, and the kernel's limits of it.
+/// Dirty memory, and the kernel's limits on it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Memory {
     /// Memory available to programs.
     pub available: Option<Bytes>,
-    /// Memory written by programs, for which no write to a disk was issued yet.
+    /// Dirty memory: written by programs, and not yet issued to a disk.
     pub dirty: Option<Bytes>,
     /// Memory that is being written to a disk.
     pub writeback: Option<Bytes>,
@@ -59,17 +59,17 @@ pub struct Memory {
 /// Traffic of an interface in one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct NetFlow {
-    /// Bytes a second.
+    /// Bytes per second.
     pub bytes: BytesPerSecond,
-    /// Packets a second.
+    /// Packets per second.
     pub packets: PerSecond,
-    /// Packets with errors a second.
+    /// Packets with errors per second.
     pub errors: PerSecond,
-    /// Packets that were dropped a second.
+    /// Dropped packets per second.
     pub drops: PerSecond,
 }
 
-/// A network interface, since network storage competes there.
+/// Traffic of a network interface, which network storage shares.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InterfaceSample {
     /// Name of the interface.
@@ -97,17 +97,17 @@ pub struct CpuShares {
     pub idle: Fraction,
 }
 
-/// Quantity that a control group's limit applies to.
+/// Quantity that a control group limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LimitKind {
-    /// Reads a second.
+    /// Reads per second.
     Reads,
-    /// Writes a second.
+    /// Writes per second.
     Writes,
-    /// Bytes read a second.
+    /// Bytes read per second.
     ReadBytes,
-    /// Bytes written a second.
+    /// Bytes written per second.
     WrittenBytes,
 }
 
@@ -120,7 +120,7 @@ impl LimitKind {
         LimitKind::WrittenBytes,
     ];
 
-    /// The word for it in JSON.
+    /// Its name in JSON.
     pub fn name(self) -> &'static str {
         match self {
             LimitKind::Reads => "reads",
@@ -131,7 +131,7 @@ impl LimitKind {
     }
 }
 
-/// A control group's limit of I/O on a device, and what the group used of it in the interval (linux,
+/// A control group's I/O limit on a device, and its use in the interval (linux,
 /// Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/blkio-controller.rst).
 #[derive(Clone, Debug, PartialEq)]
 pub struct GroupLimit {
@@ -139,25 +139,25 @@ pub struct GroupLimit {
     pub group: Arc<str>,
     /// Device whose I/O is limited.
     pub device: DeviceNumber,
-    /// Requests or bytes, of reads or of writes.
+    /// Limited quantity.
     pub kind: LimitKind,
-    /// The limit, a second.
+    /// The limit, per second.
     pub limit: f64,
-    /// The group's use, a second; `None` in the first interval.
+    /// The group's use, per second; `None` in the first interval.
     pub used: Option<f64>,
-    /// The share of the interval in which some of its tasks waited for I/O; `None` where the kernel does not
-    /// report it for this group.
+    /// The share of the interval in which some of its tasks waited for I/O; `None` if the kernel does not report it
+    /// for this group.
     pub pressure: Option<Fraction>,
 }
 
-/// Kind of a line of the kernel's log.
+/// Kind of an error in the kernel's log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum KernelErrorKind {
     /// A request failed.
     Io,
-    /// A request was not answered in time, or a controller was reset for that.
+    /// A request timed out, or a controller was reset because of that.
     Timeout,
     /// A file system found damage or went read-only.
     FileSystem,
@@ -166,7 +166,7 @@ pub enum KernelErrorKind {
 }
 
 impl KernelErrorKind {
-    /// The word for it in tables and JSON.
+    /// Its name in tables and JSON.
     pub fn name(self) -> &'static str {
         match self {
             KernelErrorKind::Io => "io",
@@ -177,12 +177,12 @@ impl KernelErrorKind {
     }
 }
 
-/// A line of the kernel's log about an error of a disk.
+/// A line in the kernel's log about a disk error.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KernelError {
     /// Kind of the error.
     pub kind: KernelErrorKind,
-    /// The name of the device that it names.
+    /// Name of the device in the line.
     pub device: Option<String>,
     /// The line, without its time and level.
     pub text: String,
@@ -191,7 +191,7 @@ pub struct KernelError {
 /// The host as a whole.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HostSample {
-    /// Waiting for I/O; `None` on kernels without it (before 4.20, or switched off).
+    /// I/O pressure; `None` on kernels without it (before 4.20, or disabled).
     pub pressure: Option<Pressure>,
     /// The load.
     pub load: Option<Load>,
@@ -199,14 +199,14 @@ pub struct HostSample {
     pub memory: Option<Memory>,
     /// The processors.
     pub cpu: Option<CpuShares>,
-    /// Network interfaces but the loopback, in the kernel's order.
+    /// Network interfaces except the loopback, in the kernel's order.
     pub interfaces: Vec<InterfaceSample>,
     /// Errors of disks in the kernel's log in this interval.
     pub errors: Vec<KernelError>,
     /// The limits of control groups. They are not recorded.
     pub limits: Vec<GroupLimit>,
-    /// The processes that did most I/O, the first of them most; empty where requests are not traced.
+    /// The processes with most I/O, in descending order; empty if requests are not traced.
     pub processes: Vec<ProcessSample>,
-    /// Cost of tracing requests; `None` where they are not traced.
+    /// Cost of tracing requests; `None` if they are not traced.
     pub tracing: Option<TracingSample>,
 }

@@ -1,4 +1,4 @@
-//! Times of single requests in an interval, and what each process did in it.
+//! Latencies of single requests in an interval, and the I/O of processes.
 
 use std::sync::Arc;
 
@@ -10,24 +10,24 @@ use super::FlowKind;
 use crate::histogram::{DecodeError, Histogram};
 use crate::{Bytes, Nanos};
 
-/// Times of some requests of a device: percentiles to within 0.4 %, and their histogram with 16 steps a doubling.
+/// Latencies of requests: percentiles to within 0.4 %, and a histogram with 16 buckets per power of two.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Latencies {
-    /// Requests.
+    /// Number of requests.
     pub count: u64,
-    /// Half of them took no longer.
+    /// Median.
     pub p50: Nanos,
-    /// 99 of 100 took no longer.
+    /// 99th percentile.
     pub p99: Nanos,
-    /// 999 of 1,000 took no longer.
+    /// 99.9th percentile.
     pub p999: Nanos,
-    /// The longest.
+    /// Maximum.
     pub max: Nanos,
     bins: Bins,
 }
 
 impl Latencies {
-    /// Times in nanoseconds; `None` of no request.
+    /// Latencies from a histogram in nanoseconds; `None` if it is empty.
     pub fn of(times: &Histogram) -> Option<Latencies> {
         let quantile = |share: f64| Nanos(times.quantile(share));
         (!times.is_empty()).then(|| Latencies {
@@ -40,13 +40,13 @@ impl Latencies {
         })
     }
 
-    /// Histogram of the times, to within 3 %.
+    /// Histogram of the latencies, to within 3 %.
     pub fn histogram(&self) -> Histogram {
-        // What was taken in was decoded before.
+        // It was decoded once when it was read, so that this does not fail.
         Histogram::decode(&self.bins.0).unwrap_or_default()
     }
 
-    /// Times of several intervals together; their percentiles are to within 3 %.
+    /// Latencies of several intervals together; percentiles are to within 3 %.
     pub fn merged<'a>(all: impl Iterator<Item = &'a Latencies>) -> Option<Latencies> {
         let all: Vec<&Latencies> = all.collect();
         if let [one] = all.as_slice() {
@@ -57,7 +57,7 @@ impl Latencies {
         Latencies::of(&sum)
     }
 
-    /// Heap memory that it uses.
+    /// Heap memory that it uses, in bytes.
     pub fn weight(&self) -> usize {
         self.bins.0.len()
     }
@@ -88,18 +88,18 @@ impl<'de> Deserialize<'de> for Bins {
     }
 }
 
-/// Times of a device's requests in an interval, from the issue of each to its completion as the kernel's events have
-/// them. Of devices without requests of their own, such as md and dm, from the arrival of each bio.
+/// Latencies of a device's requests in an interval, from issue to completion by the kernel's trace events. On devices
+/// without requests, such as md and dm, from the queueing of each bio.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LatencySample {
     /// Reads, writes, discards and flushes, in the order of [`FlowKind::ALL`].
     kinds: [Option<Latencies>; 4],
-    /// Requests of all kinds together.
+    /// Latencies of all kinds together.
     pub all: Option<Latencies>,
 }
 
 impl LatencySample {
-    /// Times in nanoseconds, by kind in the order of [`FlowKind::ALL`].
+    /// From histograms in nanoseconds, by kind in the order of [`FlowKind::ALL`].
     pub fn of(times: &[Histogram; 4]) -> LatencySample {
         let mut all = Histogram::new();
         times.iter().for_each(|kind| all.merge(kind));
@@ -109,13 +109,13 @@ impl LatencySample {
         }
     }
 
-    /// Times of one kind.
+    /// Latencies of one kind.
     pub fn kind(&self, kind: FlowKind) -> Option<&Latencies> {
         let at = FlowKind::ALL.iter().position(|known| *known == kind)?;
         self.kinds[at].as_ref()
     }
 
-    /// Times of several intervals together.
+    /// Latencies of several intervals together.
     pub fn merged(all: &[&LatencySample]) -> LatencySample {
         let kind = |at: usize| {
             let kinds = all.iter().filter_map(|one| one.kinds[at].as_ref());
@@ -127,7 +127,7 @@ impl LatencySample {
         }
     }
 
-    /// Memory that it uses.
+    /// Memory that it uses, in bytes.
     pub fn weight(&self) -> usize {
         let parts = self.kinds.iter().chain([&self.all]).flatten();
         size_of::<LatencySample>() + parts.map(Latencies::weight).sum::<usize>()
@@ -137,22 +137,22 @@ impl LatencySample {
 /// The I/O of a process in an interval.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessSample {
-    /// Number of the process.
+    /// Process id.
     pub pid: u32,
     /// The kernel's name for it.
     pub name: String,
     /// Control group of the process, such as `/system.slice/mariadb.service`.
     pub group: Option<String>,
-    /// Bytes that it caused to be read from disks (`read_bytes` of `/proc/PID/io`).
+    /// Bytes that it read from disks (`read_bytes` in `/proc/PID/io`).
     pub read: Bytes,
-    /// Bytes that it caused to be written (`write_bytes`), which the kernel's own threads may write later.
+    /// Bytes that it wrote to disks (`write_bytes`), which kernel threads may write back later.
     pub written: Bytes,
     /// Requests that its threads issued.
     pub requests: u64,
 }
 
 impl ProcessSample {
-    /// Weight among others: the bytes that it moved, or 4 KiB for each of its requests.
+    /// Weight for sorting: the bytes that it moved, or 4 KiB for each of its requests.
     pub fn weight(&self) -> u64 {
         let moved = self.read.0.saturating_add(self.written.0);
         moved.max(self.requests.saturating_mul(4096))
@@ -162,14 +162,14 @@ impl ProcessSample {
 /// Cost of tracing in an interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TracingSample {
-    /// Processor time that reading the kernel's events and the processes' counters took.
+    /// Processor time of reading the kernel's events and the processes' counters.
     pub cpu: Nanos,
     /// Requests whose completion was traced.
     pub requests: u64,
-    /// Events that the kernel dropped: as many requests may be missing.
+    /// Number of events that the kernel dropped: as many requests may be missing.
     pub lost: u64,
-    /// Time over which the processes' I/O was counted: longer than the interval where counting takes long, and 0 where
-    /// it was not counted.
+    /// Time over which the processes' I/O was counted: longer than the interval if counting takes long, and 0 if it was
+    /// not counted.
     pub over: Nanos,
 }
 

@@ -1,5 +1,4 @@
-//! The disks of a host in one interval, whatever the source: the kernel's counters just now, a recording, or
-//! the text that iostat wrote years ago.
+//! The disks of a host in one interval, from any source: the kernel's counters, a recording, or an old log of iostat.
 //!
 //! Values that a source may lack are optional. `None` means "not known"; a rate of zero means that nothing
 //! happened.
@@ -50,7 +49,7 @@ pub struct SampleTime {
 }
 
 impl SampleTime {
-    /// The moment earlier by `span`, but not before the first reading.
+    /// The time earlier by `span`, but not before the first reading.
     #[must_use]
     pub fn before(self, span: Nanos) -> SampleTime {
         let signed = SignedDuration::from_nanos(i64::try_from(span.0).unwrap_or(i64::MAX));
@@ -82,7 +81,7 @@ pub enum Gap {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum SourceKind {
-    /// The kernel's counters, just now.
+    /// The kernel's live counters.
     #[default]
     Live,
     /// A recording that disksmith made.
@@ -101,7 +100,7 @@ pub enum SourceKind {
     Prometheus,
 }
 
-/// Facts about a series of samples as a whole.
+/// Properties of a series of samples as a whole.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SampleSource {
     /// Source of the samples.
@@ -119,16 +118,15 @@ pub struct SampleSource {
 pub struct Sample {
     /// End of the interval.
     pub at: SampleTime,
-    /// Length, without any time in which the machine slept. Rates are over this length.
+    /// Length of the interval, without time in which the machine was suspended. Rates are over this length.
     pub length: Nanos,
-    /// Gap between this interval and the one before it; `None` where one follows the other.
+    /// Gap between this interval and the previous one; `None` if they are adjacent.
     pub gap: Option<Gap>,
     /// The host's own figures.
     pub host: HostSample,
-    /// The devices, sorted by name (numbers in it by value), each once.
+    /// The devices, each once, sorted by name with numbers by value.
     pub devices: Vec<DeviceSample>,
-    /// The devices that have disappeared since the interval before. Known of live samples
-    /// only.
+    /// The devices that have disappeared since the previous interval; only in live samples.
     pub removed: Vec<Arc<Device>>,
 }
 
@@ -138,8 +136,8 @@ impl Sample {
         self.devices.iter().find(|sample| sample.device.id == id)
     }
 
-    /// The sample of a device that is probably at index `nth`, as in another sample: among
-    /// thousands, looking for each of them takes long.
+    /// The sample of a device that is probably at index `nth`, where another sample has it: with thousands of devices,
+    /// a linear search for each takes long.
     pub fn near(&self, nth: usize, id: DeviceId) -> Option<&DeviceSample> {
         let there = self.devices.get(nth);
         there
@@ -147,14 +145,14 @@ impl Sample {
             .or_else(|| self.device(id))
     }
 
-    /// The sample of the device that has this name now.
+    /// The sample of the device with this name.
     pub fn named(&self, name: &str) -> Option<&DeviceSample> {
         self.devices
             .iter()
             .find(|sample| sample.device.name == name)
     }
 
-    /// The devices that are called by one of these names, and all devices below them.
+    /// The devices with one of these names, and all devices below them.
     pub fn wanted(&self, names: &[String]) -> HashSet<DeviceId> {
         let is_named =
             |sample: &&DeviceSample| names.iter().any(|name| sample.device.is_called(name));
@@ -168,20 +166,20 @@ impl Sample {
         wanted
     }
 
-    /// The devices that one lies on directly: an array's members, a partition's disk.
+    /// The devices directly below a device: an array's members, a partition's disk.
     pub fn below<'a>(&'a self, device: &'a Device) -> impl Iterator<Item = &'a DeviceSample> {
         device.lies_on.iter().filter_map(|id| self.device(*id))
     }
 
-    /// The devices that lie on one directly: its partitions, the arrays that it is a member of.
+    /// The devices directly above a device: its partitions, the arrays of which it is a member.
     pub fn above(&self, id: DeviceId) -> impl Iterator<Item = &DeviceSample> {
         self.devices
             .iter()
             .filter(move |sample| sample.device.lies_on.contains(&id))
     }
 
-    /// The devices at the top of the tree: those that nothing lies on, partitions aside. Where no
-    /// tree is known, as in a log, these are all but the partitions.
+    /// The devices at the top of the tree: those with no device above them, apart from partitions. If no tree is known,
+    /// as in a log, all devices except partitions.
     pub fn tops(&self) -> impl Iterator<Item = &DeviceSample> {
         self.devices.iter().filter(|sample| {
             let of = |above: &DeviceSample| above.device.kind != DeviceKind::Partition;

@@ -4,19 +4,19 @@ use std::ops::{Add, Sub};
 
 use serde::{Deserialize, Serialize};
 
-/// Operations a second: of requests, merges, packets.
+/// Operations per second, such as requests, merges or packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct PerSecond(pub f64);
 
-/// Bytes a second.
+/// Bytes per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct BytesPerSecond(pub f64);
 
-/// A share of a whole, 0 to 1. iostat's busy time can pass 1 by the error of its clock, and is kept.
+/// A share of a whole, 0 to 1. iostat's busy time can exceed 1 by the error of its clock; it is not clamped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]

@@ -1,29 +1,29 @@
-//! A sample of a recording.
+//! Samples of a recording.
 
 use super::Sample;
 
 /// An interval of a recording: a sample, or the mean of several.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecordedInterval {
-    /// The sample; where samples were thinned out, the mean over their time.
+    /// The sample; if samples were thinned out, the mean over their time.
     pub sample: Sample,
-    /// Spread of the samples that were thinned out to this one; `None` for one as it was taken.
+    /// Spread of the samples that were thinned out to this one; `None` for a single sample.
     pub spread: Option<Box<Spread>>,
 }
 
-/// The extremes of samples that were thinned out to one.
+/// Minimum and maximum of samples that were thinned out to one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spread {
-    /// The least of each figure.
+    /// Minimum of each figure.
     pub least: Sample,
-    /// The most of each figure.
+    /// Maximum of each figure.
     pub most: Sample,
     /// Number of samples.
     pub samples: u64,
 }
 
 impl RecordedInterval {
-    /// A sample as it was taken.
+    /// A single sample, not thinned out.
     pub fn taken(sample: Sample) -> RecordedInterval {
         RecordedInterval {
             sample,
@@ -31,14 +31,14 @@ impl RecordedInterval {
         }
     }
 
-    /// The least of each figure.
+    /// Minimum of each figure.
     pub fn least(&self) -> &Sample {
         self.spread
             .as_ref()
             .map_or(&self.sample, |spread| &spread.least)
     }
 
-    /// The most of each figure.
+    /// Maximum of each figure.
     pub fn most(&self) -> &Sample {
         self.spread
             .as_ref()

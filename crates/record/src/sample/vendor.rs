@@ -17,7 +17,7 @@ pub enum VendorPage {
 }
 
 impl VendorPage {
-    /// The word for it in tables and JSON.
+    /// Its name in tables and JSON.
     pub fn name(self) -> &'static str {
         match self {
             VendorPage::Ebs => "ebs",
@@ -29,24 +29,24 @@ impl VendorPage {
 /// Time in which demand exceeded the limits, within the page's interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TimeOverLimits {
-    /// Time beyond the volume's operations a second.
+    /// Time above the volume's limit of operations per second.
     pub volume_iops: Nanos,
-    /// Time beyond the volume's bytes a second.
+    /// Time above the volume's limit of bytes per second.
     pub volume_bytes: Nanos,
-    /// Time beyond the operations a second that the instance gives all of its volumes together; `None` for an
-    /// instance store, which does not share them.
+    /// Time above the instance's limit of operations per second for all of its volumes together; `None` for an instance
+    /// store, to which it does not apply.
     pub instance_iops: Option<Nanos>,
-    /// Time beyond the bytes a second that the instance gives all of its volumes together; `None` for an instance
+    /// Time above the instance's limit of bytes per second for all of its volumes together; `None` for an instance
     /// store.
     pub instance_bytes: Option<Nanos>,
 }
 
-/// A bin of the volume's own histogram of latencies.
+/// A bin of the volume's own latency histogram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LatencyBin {
-    /// Lower end of the bin.
+    /// Lower bound of the bin.
     pub from: Nanos,
-    /// Upper end of the bin; `None` where it has none.
+    /// Upper bound of the bin; `None` if it has none.
     pub to: Option<Nanos>,
     /// Requests that completed within the page's interval.
     pub count: u64,
@@ -57,8 +57,7 @@ pub struct LatencyBin {
 pub struct VendorSample {
     /// Vendor of the page.
     pub page: VendorPage,
-    /// The time between the two readings, which may be longer than a sample: the page is read once
-    /// a second at most.
+    /// The time between the two readings, which may be longer than a sample: the page is read at most once per second.
     pub length: Nanos,
     /// Reads completed.
     pub reads: u64,
@@ -68,13 +67,13 @@ pub struct VendorSample {
     pub read_bytes: u64,
     /// Bytes written.
     pub write_bytes: u64,
-    /// Time that the reads took together, as the volume counts it.
+    /// Sum of the times of reads, as the volume counts it.
     pub read_time: Nanos,
-    /// Time that the writes took together.
+    /// Sum of the times of writes.
     pub write_time: Nanos,
     /// Time in which limits were exceeded.
     pub exceeded: TimeOverLimits,
-    /// Requests waiting or under way at the second reading.
+    /// Number of requests queued or in flight at the second reading.
     pub queue: u64,
     /// Latencies of reads, in order; empty bins are left out.
     pub read_latency: Vec<LatencyBin>,
@@ -83,20 +82,20 @@ pub struct VendorSample {
 }
 
 impl VendorSample {
-    /// Operations a second, as the volume counts them.
+    /// Operations per second, as the volume counts them.
     pub fn iops(&self) -> Option<PerSecond> {
         let seconds = self.length.as_secs_f64();
         (seconds > 0.0).then(|| PerSecond((self.reads + self.writes) as f64 / seconds))
     }
 
-    /// Bytes a second, as the volume counts them.
+    /// Bytes per second, as the volume counts them.
     pub fn bytes(&self) -> Option<BytesPerSecond> {
         let seconds = self.length.as_secs_f64();
         (seconds > 0.0)
             .then(|| BytesPerSecond((self.read_bytes + self.write_bytes) as f64 / seconds))
     }
 
-    /// A time as a share of the page's interval, not above 1.
+    /// A time as a share of the page's interval, at most 1.
     pub fn share(&self, time: Nanos) -> f64 {
         match self.length.0 {
             0 => 0.0,

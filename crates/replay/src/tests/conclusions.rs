@@ -5,7 +5,7 @@ use record::{Finding, FindingCode, Replay, Severity};
 use super::*;
 use crate::conclude;
 
-/// The finding of this code, where a replay has it.
+/// The finding with this code, if a replay has it.
 fn found(replay: &Replay, code: FindingCode) -> Option<Finding> {
     let mut findings = conclude::findings(replay).into_iter();
     findings.find(|finding| finding.code == code)
@@ -140,7 +140,7 @@ fn a_recording_that_queued_at_an_even_rate_was_behind_a_cap() {
     }
 }
 
-/// Three of five reads go where one went before, which the volume answers at once.
+/// Three of five reads repeat an earlier offset, which the volume answers at once.
 #[test]
 fn reads_of_a_cache_that_was_cold_when_they_were_recorded_are_reported() {
     let recorded = |n: u64| 400 + n * 37 % 200;
@@ -157,7 +157,7 @@ fn reads_of_a_cache_that_was_cold_when_they_were_recorded_are_reported() {
         let played = replayed(ios.clone(), 1, settings(Pace::Recorded), &target);
         let text = found(&played.replay, FindingCode::CacheWarmer).map(|finding| finding.text);
         assert_eq!(text.is_some(), warmer, "{text:?}");
-        // The first of them finds the place cold, too.
+        // The first read of each offset is cold, too.
         let has_share = |text: &String| text.contains("59.9");
         assert!(text.as_ref().is_none_or(has_share), "{text:?}");
     }

@@ -1,4 +1,4 @@
-//! The file's form, and its checks.
+//! Parses and validates `tally.toml`.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::{Config, DisabledParts, RouteRule, TagPattern};
 use crate::level::RollUpLevel;
 
-/// Number of hashes of tags.
+/// Number of possible hashes of a tag (16 bits).
 const HASHES: f64 = 65_536.0;
 
 #[derive(Deserialize)]
@@ -39,7 +39,7 @@ struct OffTable {
     tags: Vec<String>,
 }
 
-/// Reason for which a file is refused, with its line.
+/// Reason why a file is refused, with its line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ConfigError {
     line: Option<usize>,
@@ -55,11 +55,11 @@ impl fmt::Display for ConfigError {
     }
 }
 
-/// Lines of a file by their content.
+/// Text of a file, to find the line of an error.
 struct Lines<'a>(&'a str);
 
 impl Lines<'_> {
-    /// An error in the nth line that begins so.
+    /// An error at the nth line that begins with `begin`.
     fn wrong(&self, begin: &str, nth: usize, reason: String) -> ConfigError {
         let mut lines = self.0.lines().enumerate();
         let line = lines
@@ -75,7 +75,7 @@ impl Lines<'_> {
         }
     }
 
-    /// An error of the reader of TOML. The line of an unknown key is that of the key, and not of its table's end.
+    /// An error of the TOML parser. For an unknown key, the line is that of the key, not the end of its table.
     fn unread(&self, reason: &str) -> ConfigError {
         let key = reason.strip_prefix("unknown field `");
         match key.and_then(|rest| rest.split_once('`')) {
@@ -157,7 +157,7 @@ fn rules(document: &Document, lines: &Lines<'_>) -> Result<Vec<RouteRule>, Confi
             )),
         };
     }
-    // Shares of the hashes that earlier routes have.
+    // Share of the hashes that earlier routes take.
     let mut taken = 0.0;
     let mut rules = Vec::new();
     for (nth, route) in document.route.iter().enumerate() {
@@ -173,7 +173,7 @@ fn rules(document: &Document, lines: &Lines<'_>) -> Result<Vec<RouteRule>, Confi
         match (&when, is_last) {
             (TagPattern::Rest, false) => {
                 return Err(wrong(
-                    "it fits each tag, so that no route below it is used".to_owned(),
+                    "it matches every tag, so that no route below it is used".to_owned(),
                 ));
             }
             (TagPattern::Rest, true) | (_, false) => {}
@@ -202,7 +202,7 @@ impl Route {
                 *taken += percent;
                 if !(percent > 0.0 && *taken <= 100.0) {
                     return Err(format!(
-                        "percent = {percent}: the shares of all routes are above 0, and 100 at most together"
+                        "percent = {percent}: each share must be above 0, and their sum 100 at most"
                     ));
                 }
                 let at = |percent: f64| (percent / 100.0 * HASHES).round() as u32;
@@ -295,7 +295,7 @@ mod tests {
             assert_eq!(wrong.line, Some(line), "{wrong:?}");
             assert!(wrong.reason.contains(words), "{wrong:?}");
         }
-        // The parser's own errors have their line too.
+        // Errors of the TOML parser name their line too.
         for text in ["[stores]\na = \n", "[stores]\nx = 1\n"] {
             let wrong = parse(text).unwrap_err();
             assert!(wrong.to_string().contains("line"), "{wrong}");

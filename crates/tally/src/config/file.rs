@@ -1,4 +1,4 @@
-//! The file of a configuration, and that of its earlier rules.
+//! The configuration file, and the file that keeps its earlier rules.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use crate::level::Seconds;
 #[derive(Clone, Debug)]
 pub struct ConfigFile {
     path: PathBuf,
-    /// Keeps the rules that were in force, for events of those hours.
+    /// Path of the file with the rules of earlier hours, for events of those hours.
     history: PathBuf,
 }
 
@@ -40,7 +40,7 @@ impl ConfigFile {
         document::parse(&text).map_err(|wrong| anyhow::anyhow!("{path}{wrong}"))
     }
 
-    /// Routes by a configuration: its rules hold from the next full hour on, where others held before.
+    /// Routes of a configuration. If its rules differ from those in force, they apply from the next full hour on.
     ///
     /// # Errors
     /// Where the earlier rules cannot be read or kept.

@@ -1,5 +1,5 @@
-//! Rules that were in force, kept across starts: an event of an hour goes where the rules of that hour send it, so that
-//! it is not counted by two stores when it is delivered again after a change.
+//! Keeps the rules of earlier hours across restarts: an event is routed by the rules of its hour, so that two stores do
+//! not both count it when it is delivered again after a change.
 
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -8,10 +8,11 @@ use super::RouteRule;
 use super::routes::RouteVersion;
 use crate::level::{HOUR, Seconds};
 
-/// Versions that are kept.
+/// Maximum number of versions kept.
 const MAX_VERSIONS: usize = 100;
 
-/// Adds these rules as the last version, where they differ from it, and returns all versions.
+/// Appends these rules as a new version if they differ from the last one, and returns all versions. The first version
+/// applies to all times, a later one from the next full hour on.
 pub(super) fn keep(
     path: &Path,
     rules: &[RouteRule],
@@ -29,7 +30,7 @@ pub(super) fn keep(
         true => 0,
         false => now - now.rem_euclid(HOUR) + HOUR,
     };
-    // One that did not come into force yet never does.
+    // A version that is not yet in force is replaced.
     versions.retain(|version| version.from < from || from == 0);
     versions.push(RouteVersion {
         from,
@@ -41,7 +42,7 @@ pub(super) fn keep(
     Ok(versions)
 }
 
-/// Replaces the file in one step.
+/// Replaces the file atomically.
 fn write(path: &Path, text: &[u8]) -> io::Result<()> {
     let next = path.with_extension("next");
     let mut file = std::fs::File::create(&next)?;

@@ -1,6 +1,6 @@
 //! `tally.toml`: several stores, the rules by which tags go to them, and what is switched off.
 //!
-//! A file is taken whole or not at all; an error names its line.
+//! A file is accepted whole or not at all; an error names the line.
 
 mod document;
 mod file;
@@ -21,7 +21,7 @@ pub(crate) const FILE: &str = "tally.toml";
 pub struct Config {
     /// Names and addresses of stores.
     pub stores: Vec<(String, StoreAddress)>,
-    /// Rules, the first that fits a tag decides; the last fits each.
+    /// Rules in order: the first that matches a tag decides; the last matches every tag.
     pub rules: Vec<RouteRule>,
     /// Parts that are switched off.
     pub off: DisabledParts,
@@ -30,16 +30,16 @@ pub struct Config {
 /// Parts that are switched off.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DisabledParts {
-    /// Schemes or addresses of sources from which nothing is taken.
+    /// Schemes or addresses of sources from which no events are taken.
     pub sources: Vec<String>,
     /// Levels that are not rolled up.
     pub levels: Vec<RollUpLevel>,
-    /// Tags whose events are left out: names, or beginnings with `*` behind them.
+    /// Tags whose events are not counted: names, or prefixes followed by `*`.
     pub tags: Vec<String>,
 }
 
 impl DisabledParts {
-    /// True of a source from which nothing is taken.
+    /// True if no events are taken from this source.
     pub fn has_source(&self, address: &str) -> bool {
         let scheme = match address.split_once("://") {
             Some((scheme, _)) => scheme,
@@ -51,7 +51,7 @@ impl DisabledParts {
             .any(|off| off == scheme || off == address)
     }
 
-    /// True of a tag whose events are left out.
+    /// True if the events of this tag are not counted.
     pub fn has_tag(&self, tag: &[u8]) -> bool {
         self.tags.iter().any(|off| match off.strip_suffix('*') {
             Some(begin) => tag.starts_with(begin.as_bytes()),

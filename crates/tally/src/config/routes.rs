@@ -1,4 +1,4 @@
-//! The store of a tag, by the rules that held in the hour of an event.
+//! Finds the store of an event by the rules that were in force in its hour.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +6,7 @@ use super::{Config, DisabledParts};
 use crate::identity::fingerprint;
 use crate::level::Seconds;
 
-/// Tags that a rule fits. What is meant is the tag without its labels.
+/// Pattern of tags. It is compared with the tag without its labels.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TagPattern {
@@ -14,17 +14,17 @@ pub enum TagPattern {
     Tag(String),
     /// Tags that begin with this text.
     Prefix(String),
-    /// Tags whose hash of 16 bits is in a range, without its end.
+    /// Tags whose 16-bit hash is in a range; the end is excluded.
     Hash(u32, u32),
     /// All tags.
     Rest,
 }
 
 impl TagPattern {
-    /// A range of hashes: `0000-7fff`, its last included.
+    /// Parses a range of hashes: `0000-7fff`, both ends included.
     ///
     /// # Errors
-    /// A sentence.
+    /// If the text is not a range of hashes.
     pub fn hash(range: &str) -> Result<TagPattern, String> {
         let number = |text: &str| u32::from(u16::from_str_radix(text, 16).unwrap_or(0));
         let is_hash = |text: &str| u16::from_str_radix(text, 16).is_ok();
@@ -40,7 +40,7 @@ impl TagPattern {
         }
     }
 
-    /// True of a tag that it fits.
+    /// True if the pattern matches this tag.
     pub fn fits(&self, tag: &[u8]) -> bool {
         match self {
             TagPattern::Tag(name) => tag == name.as_bytes(),
@@ -59,16 +59,16 @@ fn hash(tag: &[u8]) -> u32 {
     u32::from(folded)
 }
 
-/// A rule: the tags that it fits go to this store.
+/// A rule: tags that match the pattern go to the store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RouteRule {
-    /// Tags that the rule fits.
+    /// Pattern of the tags.
     pub when: TagPattern,
     /// Name of the store.
     pub store: String,
 }
 
-/// Rules that hold from a moment of event time on.
+/// Rules that apply to events from a time on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct RouteVersion {
     pub(super) from: Seconds,
@@ -78,7 +78,7 @@ pub(super) struct RouteVersion {
 /// The routes of all events.
 #[derive(Clone, Debug)]
 pub struct Routes {
-    /// Rules with indexes of stores, the newest first.
+    /// Versions, the newest first: start in event time, and the rules as patterns with indexes of stores.
     versions: Vec<(Seconds, Vec<(TagPattern, usize)>)>,
     off: DisabledParts,
 }
@@ -87,7 +87,7 @@ impl Routes {
     pub(super) fn new(config: &Config, versions: Vec<RouteVersion>) -> Routes {
         let place = |name: &str| config.stores.iter().position(|(store, _)| store == name);
         let versions = versions.into_iter().rev().map(|version| {
-            // Of a store that is gone, the tags go by newer rules.
+            // Rules that name a store which no longer exists are dropped; other versions route their tags.
             let rules = version.rules.into_iter();
             let rules = rules.filter_map(|rule| Some((rule.when, place(&rule.store)?)));
             (version.from, rules.collect())
@@ -98,7 +98,7 @@ impl Routes {
         }
     }
 
-    /// Index of the store of an event; `None` of one whose tag is off.
+    /// Index of the store of an event; `None` if its tag is off.
     pub fn store(&self, name: &[u8], at: Seconds) -> Option<usize> {
         let end = memchr::memchr(b';', name).unwrap_or(name.len());
         let tag = &name[..end];
@@ -114,7 +114,7 @@ impl Routes {
             .or_else(|| self.versions.iter().find_map(|(_, rules)| of(rules)))
     }
 
-    /// True of a source from which nothing is taken.
+    /// True if no events are taken from this source.
     pub fn is_off(&self, source: &str) -> bool {
         self.off.has_source(source)
     }

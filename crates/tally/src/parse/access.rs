@@ -1,7 +1,7 @@
 //! Lines of access logs: the common and the combined format of nginx and Apache, and any `log_format` or `LogFormat`.
 //!
 //! A request is an event of the tag `METHOD ROUTE` with the label `status=2xx`, and its response time, if the format
-//! has one. The route is the path without what differs from request to request: numbers, identifiers, the query.
+//! has one. The route is the path without the parts that differ between requests: numbers, identifiers, the query.
 
 use jiff::civil::DateTime;
 use jiff::tz::Offset;
@@ -14,7 +14,7 @@ use crate::level::Seconds;
 /// The combined format; the common one is its beginning.
 const COMBINED: &str =
     r#"$remote_addr - $remote_user [$time_local] "$request" $status $body_bytes_sent"#;
-/// Length from which a path's part of hexadecimal digits is an identifier.
+/// Minimum length at which a path segment of hexadecimal digits is an identifier.
 const MIN_IDENTIFIER_CHARS: usize = 8;
 
 /// Meaning of a field.
@@ -31,7 +31,7 @@ enum Field {
     Epoch,
     /// RFC 3339.
     Iso,
-    /// The response time, in units of so many milliseconds.
+    /// The response time, in this unit.
     Millis(Unit),
     Other,
 }
@@ -43,7 +43,7 @@ enum Unit {
     Microsecond,
 }
 
-/// A log format: fields, each with the text in front of it.
+/// A log format: fields, each with the text before it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogFormat {
     fields: Vec<(Vec<u8>, Field)>,
@@ -81,7 +81,7 @@ impl std::str::FromStr for LogFormat {
     }
 }
 
-/// Splits a format into fields, and returns what is behind the last.
+/// Splits a format into fields, and returns the text after the last.
 fn fields(text: &str, into: &mut Vec<(Vec<u8>, Field)>) -> Vec<u8> {
     let (mut before, mut rest) = (Vec::new(), text);
     while let Some(first) = rest.chars().next() {
@@ -146,7 +146,7 @@ struct LineFields<'a> {
     millis: Option<f64>,
 }
 
-/// Hands the event of a line to `each`.
+/// Passes the event of a line to `each`.
 pub(super) fn line(format: &LogFormat, line: &[u8], tag: &mut Vec<u8>, each: &mut impl EventSink) {
     each(line, event(format, line, tag).ok_or(Rejection::AccessLog));
 }
@@ -179,15 +179,15 @@ fn find<'a>(format: &LogFormat, line: &'a [u8]) -> Option<LineFields<'a>> {
     let mut fields = format.fields.iter().peekable();
     while let Some((before, field)) = fields.next() {
         rest = rest.strip_prefix(&before[..])?;
-        // A field ends where what is in front of the next one begins. Apache writes %t in brackets of its own.
-        let behind = fields.peek().map_or(&format.end, |(before, _)| before);
-        let length = match (&behind[..], field, rest.first()) {
+        // A field ends where the text before the next field begins. Apache adds the brackets around %t itself.
+        let after = fields.peek().map_or(&format.end, |(before, _)| before);
+        let length = match (&after[..], field, rest.first()) {
             (_, Field::Time, Some(b'[')) => memchr::memchr(b']', rest)? + 1,
             ([], _, _) if fields.peek().is_none() => {
                 memchr::memchr2(b' ', b'"', rest).unwrap_or(rest.len())
             }
             ([], _, _) => return None,
-            (behind, _, _) => match memchr::memmem::find(rest, behind) {
+            (after, _, _) => match memchr::memmem::find(rest, after) {
                 Some(length) => length,
                 None if fields.peek().is_none() => rest.len(),
                 None => return None,
@@ -201,14 +201,14 @@ fn find<'a>(format: &LogFormat, line: &'a [u8]) -> Option<LineFields<'a>> {
 }
 
 impl<'a> LineFields<'a> {
-    /// Takes a field; `None` if it is not what it should be.
+    /// Parses a field; `None` if it does not have the field's form.
     fn take(&mut self, field: Field, text: &'a [u8]) -> Option<()> {
         match field {
             Field::Request => {
                 let mut words = text.split(|byte| *byte == b' ');
                 self.method = words.next()?;
                 self.path = words.next()?;
-                // What is no request of HTTP, such as a scan's bytes.
+                // Not an HTTP request, such as the bytes of a port scan.
                 let is_method = (1..=16).contains(&self.method.len())
                     && self.method.iter().all(u8::is_ascii_uppercase);
                 is_method.then_some(())?;
@@ -221,7 +221,7 @@ impl<'a> LineFields<'a> {
             Field::Iso => self.at = Some(super::time::of_text(std::str::from_utf8(text).ok()?)?),
             Field::Millis(_) if text == b"-" => {}
             Field::Millis(unit) => {
-                // Of several servers of an upstream, the sum: `0.010, 0.020 : 0.030`.
+                // nginx lists one time for each upstream server; they are summed: `0.010, 0.020 : 0.030`.
                 let parts = text
                     .split(|byte| matches!(byte, b',' | b':'))
                     .map(<[u8]>::trim_ascii);
@@ -255,7 +255,7 @@ fn route(path: &[u8], into: &mut Vec<u8>) {
         let is_identifier = part.len() >= MIN_IDENTIFIER_CHARS && hex == part.len() && digits > 0;
         match is_number || is_identifier {
             true => into.push(b'*'),
-            // Control characters would make the tag none.
+            // A tag must not have control characters.
             false => into.extend(
                 part.iter()
                     .map(|byte| if byte.is_ascii_graphic() { *byte } else { b'_' }),

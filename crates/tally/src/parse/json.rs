@@ -1,8 +1,8 @@
 //! JSON lines: `{"tag":"login","n":1,"ms":12.5,"gauge":3,"ts":1763600000,"labels":{"host":"a"}}`, or an array of such
 //! objects on one line. Other keys are ignored.
 //!
-//! Plain lines (no escapes, no labels, no nested values) are read here, for speed; serde reads all others, and says
-//! what is JSON.
+//! Plain lines (no escapes, no labels, no nested values) are parsed here, for speed; serde parses all others, and
+//! decides what is valid JSON.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ use super::time;
 use crate::event::{EventFigure, EventSink, ParsedEvent, Rejection};
 use crate::level::Seconds;
 
-/// Hands the events of a line to `each`.
+/// Passes the events of a line to `each`.
 pub(super) fn line(line: &[u8], tag: &mut Vec<u8>, each: &mut impl EventSink) {
     if let Some(event) = plain(line) {
         return each(line, event);
@@ -107,7 +107,7 @@ fn event(
     })
 }
 
-/// The event of a plain line; `None` of any other, whether it is an event or not.
+/// The event of a plain line; `None` for any other line, which serde parses.
 fn plain(line: &[u8]) -> Option<Result<ParsedEvent<'_>, Rejection>> {
     let mut rest = line.trim_ascii().strip_prefix(b"{")?;
     let (mut tag, mut count, mut ms, mut gauge, mut at) = (None, None, None, None, None);
@@ -166,7 +166,7 @@ enum Key {
     Time,
 }
 
-/// A key, and what stands behind it.
+/// A key, and the text after it.
 fn key(text: &[u8]) -> Option<(Key, &[u8])> {
     match text {
         [b'"', b't', b'a', b'g', b'"', rest @ ..] => Some((Key::Tag, rest)),
@@ -178,7 +178,7 @@ fn key(text: &[u8]) -> Option<(Key, &[u8])> {
     }
 }
 
-/// A string without escapes, and what stands behind it.
+/// A string without escapes, and the text after it.
 fn string(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let text = text.strip_prefix(b"\"")?;
     let end = memchr::memchr2(b'"', b'\\', text)?;

@@ -1,6 +1,6 @@
 //! Labels of a tag.
 
-/// Puts a tag with its labels, in the order of their names, into a buffer. Labels cannot hold what separates them.
+/// Writes a tag and its labels, sorted by name, into a buffer. Separators within a label are replaced by `_`.
 pub(super) fn tag_with_labels(tag: &[u8], labels: &mut [(&[u8], &[u8])], into: &mut Vec<u8>) {
     labels.sort_unstable();
     into.clear();

@@ -1,4 +1,4 @@
-//! Text forms of events: one event a line, in a form that is given or found for each line.
+//! Text formats of events, given or detected for each line.
 
 mod access;
 mod json;
@@ -11,7 +11,7 @@ use crate::event::{EventSink, ParsedEvent, Rejection};
 
 pub use access::LogFormat;
 
-/// Text form of events.
+/// Text format of events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum EventFormat {
     /// Found for each line.
@@ -25,17 +25,17 @@ pub enum EventFormat {
     Access,
 }
 
-/// Parser with the buffers that it uses again for each line.
+/// Parser, with a buffer that it reuses for each line.
 #[derive(Debug)]
 pub struct Parser {
     format: EventFormat,
     log_format: LogFormat,
-    /// A tag with its labels, where it does not stand so in the line.
+    /// Buffer for a tag with its labels, if they are not adjacent in the line.
     tag: Vec<u8>,
 }
 
 impl Parser {
-    /// A parser of this form.
+    /// A parser of this format.
     pub fn new(format: EventFormat) -> Parser {
         Parser {
             format,
@@ -44,7 +44,7 @@ impl Parser {
         }
     }
 
-    /// The same for access logs of a format.
+    /// A parser of access logs in this log format.
     pub fn of_log(log_format: LogFormat) -> Parser {
         Parser {
             log_format,
@@ -52,7 +52,7 @@ impl Parser {
         }
     }
 
-    /// Hands each event of some lines to `each`, or the reason for which a line is none. Empty lines are skipped.
+    /// Passes each event of some lines to `each`, or the reason why a line is not an event. Empty lines are skipped.
     pub fn lines(
         &mut self,
         text: &[u8],
@@ -87,7 +87,8 @@ impl Parser {
     }
 }
 
-/// True of a line with the time in brackets and a request in quotes, as no StatsD line has them.
+/// True if a bracket precedes the first quote, as before the time and the request of an access log. No StatsD line has
+/// both.
 fn is_access(line: &[u8]) -> bool {
     memchr::memchr(b'"', line).is_some_and(|quote| memchr::memchr(b'[', &line[..quote]).is_some())
 }
@@ -115,7 +116,7 @@ mod tests {
     use crate::event::EventFigure;
     use crate::level::Seconds;
 
-    /// An event of its own.
+    /// An event that owns its tag.
     #[derive(Clone, Debug, PartialEq)]
     pub(crate) struct Owned {
         pub(crate) tag: String,

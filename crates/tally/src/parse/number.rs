@@ -1,11 +1,11 @@
 //! Decimal numbers.
 
-/// Powers of ten that a double holds exactly, as far as they are used.
+/// Powers of ten up to 10^15; a double holds each exactly.
 const POWERS_OF_TEN: [f64; 16] = [
     1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
 ];
 
-/// A number as text, without spaces. It may be infinite; of no number there is `None`.
+/// Parses a number without spaces. It may be infinite; `None` if the text is not a number.
 pub(crate) fn number(text: &[u8]) -> Option<f64> {
     match short(text) {
         Some((value, [])) => Some(value),
@@ -13,7 +13,7 @@ pub(crate) fn number(text: &[u8]) -> Option<f64> {
     }
 }
 
-/// The number at the beginning of a text, and what stands behind it.
+/// The number at the beginning of a text, and the text after it.
 pub(crate) fn leading(text: &[u8]) -> Option<(f64, &[u8])> {
     let is_of_number = |byte: &u8| matches!(byte, b'0'..=b'9' | b'.' | b'-' | b'+' | b'e' | b'E');
     match short(text) {
@@ -26,8 +26,8 @@ pub(crate) fn leading(text: &[u8]) -> Option<(f64, &[u8])> {
     }
 }
 
-/// The digits at the beginning of a text as a number, if they are at most 15: they and the power of ten are exact as
-/// doubles, so that their quotient is the nearest double.
+/// The digits at the beginning of a text as a number, if there are at most 15: their integer and the power of ten are
+/// exact as doubles, so that the quotient is the nearest double.
 fn short(text: &[u8]) -> Option<(f64, &[u8])> {
     let (negative, digits) = match text {
         [b'-', digits @ ..] => (true, digits),
@@ -36,7 +36,7 @@ fn short(text: &[u8]) -> Option<(f64, &[u8])> {
     let (mut whole, mut point, mut end) = (0_u64, None, 0);
     for byte in digits {
         match byte {
-            // What is too long is not used.
+            // The result is not used if there are too many digits.
             b'0'..=b'9' => whole = whole.wrapping_mul(10).wrapping_add(u64::from(byte - b'0')),
             b'.' if point.is_none() => point = Some(end),
             _ => break,

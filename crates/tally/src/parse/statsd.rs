@@ -6,17 +6,17 @@ use super::number::number;
 use super::time;
 use crate::event::{EventFigure, EventSink, ParsedEvent, Rejection};
 
-/// Fields behind a value's type.
+/// Fields after a value's type.
 #[derive(Default)]
 struct Fields<'a> {
     rate: Option<f64>,
     labels: &'a [u8],
     at: Option<i64>,
-    /// The next value of the same name, with all behind it.
+    /// The next value of the same name, and the rest of the line.
     next: Option<&'a [u8]>,
 }
 
-/// Hands the events of a line to `each`.
+/// Passes the events of a line to `each`.
 pub(super) fn line(line: &[u8], tag: &mut Vec<u8>, each: &mut impl EventSink) {
     let Some(colon) = memchr::memchr(b':', line) else {
         return each(line, Err(Rejection::StatsD));
@@ -38,7 +38,7 @@ pub(super) fn line(line: &[u8], tag: &mut Vec<u8>, each: &mut impl EventSink) {
                 &tag[..]
             }
         };
-        // Usually one.
+        // Usually one value.
         for value in values.split(|byte| *byte == b':') {
             let event = event(tag, value, kind, &fields);
             each(line, event);
@@ -50,7 +50,7 @@ pub(super) fn line(line: &[u8], tag: &mut Vec<u8>, each: &mut impl EventSink) {
     }
 }
 
-/// The type and the fields behind a value.
+/// The type and the fields after a value.
 fn fields(text: &[u8]) -> Result<(&[u8], Fields<'_>), Rejection> {
     let end = memchr::memchr2(b'|', b':', text).unwrap_or(text.len());
     let (kind, mut rest) = text.split_at(end);
@@ -78,7 +78,7 @@ fn fields(text: &[u8]) -> Result<(&[u8], Fields<'_>), Rejection> {
                 fields.at = Some(time::of_number(at));
                 rest = &field[end..];
             }
-            // Such as a container's identity, which is not summed by.
+            // Other fields, such as a container's identity, are ignored.
             [_, field @ ..] => {
                 let end = memchr::memchr(b'|', field).unwrap_or(field.len());
                 rest = &field[end..];
@@ -113,7 +113,7 @@ fn event<'a>(
     })
 }
 
-/// Number of events of which one was sent. A tenth is no double, but ten is.
+/// Number of events that a sampled event stands for. A rate of 0.1 is not exact as a double, hence the rounding.
 fn times(rate: f64) -> f64 {
     let times = 1.0 / rate;
     let whole = times.round();
@@ -130,7 +130,7 @@ fn with_labels(name: &[u8], labels: &[u8], into: &mut Vec<u8>) {
     let named = labels
         .split(|byte| *byte == b',')
         .filter(|label| !label.is_empty());
-    // More labels than places are left out, as an unreadable tag would be of no use either.
+    // Labels beyond the fixed number of places are dropped.
     for (label, place) in named.zip(&mut pairs) {
         *place = match memchr::memchr2(b':', b'=', label) {
             Some(colon) => (&label[..colon], &label[colon + 1..]),

@@ -4,7 +4,8 @@ use jiff::Timestamp;
 
 use crate::level::{MAX_TIME, Seconds};
 
-/// Seconds of a number since 1970, in the unit that its size tells: seconds, milli-, micro- or nanoseconds.
+/// Seconds since 1970 of a number in seconds, milli-, micro- or nanoseconds; its size decides the unit. Negative if it
+/// is out of range.
 pub(super) fn of_number(value: f64) -> Seconds {
     let (mut seconds, latest) = (value, MAX_TIME as f64);
     for _ in 0..3 {
@@ -13,7 +14,7 @@ pub(super) fn of_number(value: f64) -> Seconds {
         }
         seconds /= 1000.0;
     }
-    // What is out of range, also NaN, is so afterwards too.
+    // NaN is out of range too.
     if (0.0..latest).contains(&seconds) {
         seconds as Seconds
     } else {
@@ -21,7 +22,7 @@ pub(super) fn of_number(value: f64) -> Seconds {
     }
 }
 
-/// Seconds of a time in RFC 3339.
+/// Seconds since 1970 of a time in RFC 3339.
 pub(super) fn of_text(text: &str) -> Option<Seconds> {
     let at: Timestamp = text.parse().ok()?;
     Some(at.as_second())

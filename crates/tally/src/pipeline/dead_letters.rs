@@ -1,5 +1,4 @@
-//! Lines that are no events, kept in a file with their reason, so that they can be examined and no source waits for
-//! them.
+//! Rejected lines, kept in a file with the reason: they can be examined later, and do not block their source.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -13,12 +12,12 @@ use crate::event::Rejection;
 
 /// Size of the file beyond which lines are only counted.
 const MAX_FILE_BYTES: u64 = 64 << 20;
-/// Bytes of a line that are kept.
+/// Maximum bytes kept of a line.
 const MAX_LINE_BYTES: usize = 4096;
-/// Bytes that wait in memory for the next flush.
+/// Maximum bytes that wait in memory for the next flush.
 const MAX_PENDING_BYTES: usize = 1 << 20;
 
-/// The file, which is made for the first line.
+/// The file of rejected lines, which is created with the first one.
 #[derive(Debug)]
 pub struct DeadLetters {
     path: PathBuf,
@@ -43,7 +42,7 @@ struct DeadLetter<'a> {
 }
 
 impl DeadLetters {
-    /// The file of this path.
+    /// The file at this path.
     pub fn at(path: &Path) -> DeadLetters {
         DeadLetters {
             path: path.to_owned(),
@@ -56,7 +55,7 @@ impl DeadLetters {
         &self.path
     }
 
-    /// Adds a line, up to the largest size of the file.
+    /// Adds a line, unless the file has reached its maximum size.
     pub(crate) fn add(&self, source: &str, reason: Rejection, line: &[u8]) {
         let mut state = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         if state.size + state.text.len() as u64 > MAX_FILE_BYTES {
@@ -77,7 +76,7 @@ impl DeadLetters {
         }
     }
 
-    /// Writes what was added to the disk. A line is lost if that fails, which is reported once.
+    /// Writes the added lines to the disk. They are lost if this fails, which is reported once.
     pub(crate) fn sync(&self) {
         let mut state = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         if !state.text.is_empty() {

@@ -27,19 +27,19 @@ pub struct Meter {
     pub flush_us: AtomicU64,
     /// Different sums in memory.
     pub sums: AtomicU64,
-    /// Tags in the dictionary of the store with most.
+    /// Number of tags in the largest dictionary of all stores.
     pub tags: AtomicU64,
     /// Tags that went to `(other)`, in all batches.
     pub others: AtomicU64,
     /// Events or bytes that wait at the source.
     pub lag: AtomicU64,
-    /// The source knows its lag.
+    /// True if the source knows its lag.
     pub has_lag: AtomicBool,
-    /// A screen shows the top tags.
+    /// True while a screen shows the top tags.
     pub top_is_shown: AtomicBool,
     /// Tags with the most events of the last batch.
     top: Mutex<Vec<(String, f64)>>,
-    /// Reasons for which the source and the stores are down.
+    /// Reasons why the source and the stores are down.
     down: Mutex<Down>,
 }
 
@@ -128,13 +128,13 @@ impl Meter {
         });
     }
 
-    /// Reason for which a store is down.
+    /// Reason why a store is down.
     pub(crate) fn store_reason(&self) -> Option<String> {
         let down = self.down.lock().unwrap_or_else(PoisonError::into_inner);
         down.store.clone()
     }
 
-    /// Reasons for which the source or a store is down.
+    /// Reasons why the source or a store is down.
     pub fn reasons(&self) -> Vec<String> {
         let down = self.down.lock().unwrap_or_else(PoisonError::into_inner);
         [&down.source, &down.store]

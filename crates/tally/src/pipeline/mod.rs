@@ -43,7 +43,7 @@ const LAST_FLUSH_TIMEOUT: Duration = Duration::from_secs(20);
 pub struct PipelineEnd {
     /// Events that were summed and are in no store, since a store was down to the end.
     pub unstored: u64,
-    /// Reason for which they are not.
+    /// Reason why they are not stored.
     pub reason: Option<String>,
 }
 
@@ -55,7 +55,7 @@ pub struct Pipeline {
     shared: SharedState,
     /// Number of the batch that is being summed.
     number: u64,
-    /// The batch that the writer has.
+    /// Number of the batch that is being written.
     in_flight: Option<u64>,
     /// Time of the first delivery since the last flush.
     since: Option<Instant>,
@@ -67,7 +67,7 @@ impl Pipeline {
     /// A pipeline from a source.
     ///
     /// # Errors
-    /// Where a store cannot be opened, or the end was requested while it did not answer.
+    /// Where a store cannot be opened, or a stop was requested while it did not answer.
     pub fn new(
         source: Box<dyn Source>,
         parser: Parser,
@@ -129,14 +129,13 @@ impl Pipeline {
         }
     }
 
-    /// True of a source from which nothing is taken.
+    /// True if no events are taken from this source.
     fn is_off(&self) -> bool {
         let routes = self.intake.plan.routes.as_ref();
         routes.is_some_and(|routes| routes.is_off(self.source.address()))
     }
 
-    /// Writes all that is summed, waits until there is a new plan, and goes on by it; by the old one, if it takes too
-    /// long.
+    /// Writes all sums, waits for the new plan, and continues with it; with the old plan if this takes too long.
     fn change_plan(&mut self) {
         while self.has_sums() {
             if self.is_stopped() || !self.shared.plans.is_held() {
@@ -159,7 +158,7 @@ impl Pipeline {
                 self.intake.plan = plan;
                 self.writer = writer;
             }
-            // It was there when the plan was made.
+            // The store answered when the plan was made.
             Err(error) => self.intake.meter.store_is_down(&error.to_string()),
         }
     }
@@ -249,7 +248,7 @@ impl Pipeline {
         self.writer.write(batches);
     }
 
-    /// Takes the writer's answer, if it comes in this time.
+    /// Receives the writer's outcome if it arrives within this time.
     fn reap(&mut self, wait: Duration) {
         if self.in_flight.is_some()
             && let Some(outcome) = self.writer.outcome(wait)
@@ -258,7 +257,8 @@ impl Pipeline {
         }
     }
 
-    /// The last flush, and the end; `None` if the source has to deliver again what another process counted in part.
+    /// Flushes for the last time and ends; `None` if the source has to deliver again because another process counted
+    /// some of the events.
     fn end(&mut self) -> Option<PipelineEnd> {
         self.writer
             .give_up_after(Some(Instant::now() + LAST_FLUSH_TIMEOUT));
@@ -299,8 +299,8 @@ impl Pipeline {
                 self.source.committed(batch);
             }
             Outcome::Conflict => {
-                // Another process counted some of these events, as after a connection that broke: what is known is
-                // looked up again for all that is not acknowledged.
+                // Another process counted some of these events, for example after a broken connection. For everything
+                // that is not acknowledged, the stores are asked again for its identity.
                 self.intake.stores.iter_mut().for_each(StoreSums::forget);
                 self.source.rewind();
                 self.since = None;

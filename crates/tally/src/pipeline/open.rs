@@ -16,7 +16,7 @@ use ui::service_manager::notify;
 /// Opens a store as soon as it answers.
 ///
 /// # Errors
-/// Where it is refused, or the end was requested meanwhile.
+/// Where it is refused, or a stop was requested meanwhile.
 pub(crate) fn open_when_it_answers(
     stop: &AtomicBool,
     mut open: impl FnMut() -> Result<Box<dyn Store>>,
@@ -36,7 +36,7 @@ pub(crate) fn open_when_it_answers(
             crate::notices::report(&format!(
                 "{reason}; waiting for it, and nothing is taken meanwhile"
             ));
-            // As ready as with a store that goes down later.
+            // A store that goes down later does not make the service unready either.
             notify("READY=1\nSTATUS=Waiting for a store");
         }
         let until = Instant::now() + wait;
@@ -47,8 +47,8 @@ pub(crate) fn open_when_it_answers(
     }
 }
 
-/// Lanes of a source to the stores of a plan, and their writer. Each store is opened twice: to write, and to look up
-/// identities.
+/// Opens the stores of a plan: the sums for each store, and their writer. Each store is opened twice: to write, and to
+/// look up identities.
 pub(super) fn open_stores(
     plan: &SumTargets,
     shared: &SharedState,

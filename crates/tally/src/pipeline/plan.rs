@@ -7,7 +7,7 @@ use super::timing::TICK;
 use crate::config::Routes;
 use crate::store::{Result, Store, StoreAddress, StoreLimits};
 
-/// Identities that are copied at once.
+/// Maximum number of identities copied at once.
 const IDENTITIES_PER_COPY: usize = 10_000;
 
 /// Stores of the sums, and the routes to them.
@@ -15,13 +15,13 @@ const IDENTITIES_PER_COPY: usize = 10_000;
 pub struct SumTargets {
     /// Addresses of the stores.
     pub stores: Vec<StoreAddress>,
-    /// The store of each event; without them each store has all.
+    /// Routes that choose the store of each event; without them each store gets all events.
     pub routes: Option<Routes>,
     /// Retention of the stores.
     pub limits: StoreLimits,
 }
 
-/// The plan in force. To change it, the pipelines are held: each writes all that it has summed by the old one first.
+/// The plan in force. To change it, the pipelines are held: each first writes all that it summed under the old plan.
 #[derive(Debug)]
 pub struct Plans {
     current: Mutex<Arc<SumTargets>>,
@@ -44,7 +44,7 @@ impl Plans {
         Arc::clone(&self.current.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Makes all pipelines wait, or go on.
+    /// Makes all pipelines wait, or continue.
     pub(crate) fn hold(&self, hold: bool) {
         self.hold.store(hold, SeqCst);
     }
@@ -63,7 +63,7 @@ impl Plans {
         self.hold.load(SeqCst)
     }
 
-    /// Waits until the pipelines go on, or the end is requested.
+    /// Waits until the pipelines may continue, or a stop is requested.
     pub(super) fn wait(&self, is_stopped: impl Fn() -> bool) {
         self.held.fetch_add(1, SeqCst);
         while self.is_held() && !is_stopped() {
@@ -73,8 +73,8 @@ impl Plans {
     }
 }
 
-/// Gives stores that are new among others the identities and positions of those: what they have was counted before the
-/// new ones were there.
+/// Copies identities and positions from existing stores to new ones: those events were counted before the new stores
+/// existed.
 ///
 /// # Errors
 /// Where a store does not answer.

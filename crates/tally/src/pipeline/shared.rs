@@ -31,7 +31,7 @@ impl Default for FlushRule {
 /// State that all pipelines share.
 #[derive(Clone)]
 pub struct SharedState {
-    /// The end was requested.
+    /// A stop was requested.
     pub stop: Arc<AtomicBool>,
     /// Rejected events.
     pub dead_letters: Arc<DeadLetters>,

@@ -1,4 +1,4 @@
-//! The sums on the way to one store, and what that store has already.
+//! Sums for one store, and the deliveries that this store already has.
 
 use hashbrown::{HashMap, HashSet};
 
@@ -9,28 +9,28 @@ use crate::source::{Delivery, Identity};
 use crate::store::{Advance, Batch, Key, Result, Store, StoreError};
 use crate::sums::Sums;
 
-/// Bytes to skip of a delivery that is in the store as a whole.
+/// Bytes to skip if the store has the whole delivery.
 pub(super) const ALL: usize = usize::MAX;
 
-/// Sums on their way to one store.
+/// Sums for one store that are not committed.
 pub(super) struct StoreSums {
-    /// Only asked: the writer has a connection of its own.
+    /// Only queried; the writer has a connection of its own.
     store: Box<dyn Store>,
     sums: Sums,
     keys: Vec<Key>,
-    /// Keys that are summed and not committed.
+    /// Identities of deliveries that are summed and not committed.
     pending: HashSet<Key>,
     advances: Vec<Advance>,
     /// Positions up to which events are summed or committed.
     positions: HashMap<String, u64>,
-    /// Sums of a batch that is done, whose memory is used again.
+    /// Sums of a committed batch, whose memory is reused.
     spare: Option<Sums>,
-    /// Events of the batch that is being written.
+    /// Number of events in the batch that is being written.
     in_flight: u64,
     name: [u8; 16],
     number: u64,
-    /// True if the store did not answer. Until a batch is committed, identities are taken for new: one that is not
-    /// makes the batch a conflict, after which the source delivers again.
+    /// True if the store did not answer. Until a batch is committed, every identity is taken for new; if one is not,
+    /// the batch is a conflict, and the source delivers again.
     is_blind: bool,
 }
 
@@ -55,8 +55,8 @@ impl StoreSums {
         self.sums.len()
     }
 
-    /// Rows that a flush writes, without histograms. Identities count too: a source with many of few events each would
-    /// otherwise reach its own bound long before a flush is due.
+    /// Number of rows that a flush writes, without histograms. Identities are included: a source with many small
+    /// deliveries would otherwise reach its own limit long before a flush is due.
     pub(super) fn rows(&self) -> usize {
         self.sums.len() + self.keys.len()
     }
@@ -65,7 +65,7 @@ impl StoreSums {
         self.sums.is_empty() && self.keys.is_empty() && self.advances.is_empty()
     }
 
-    /// Events that are summed and not committed.
+    /// Number of events that are summed and not committed.
     pub(super) fn events(&self) -> u64 {
         self.sums.events() + self.in_flight
     }
@@ -79,7 +79,7 @@ impl StoreSums {
                 .sum::<usize>()
     }
 
-    /// Bytes of each delivery that are not to be summed, since the store has them; [`ALL`] of one that it has whole.
+    /// Bytes of each delivery to skip, since the store has them; [`ALL`] if it has the whole delivery.
     pub(super) fn skips(&mut self, deliveries: &[Delivery<'_>]) -> Result<Vec<usize>> {
         let keys: Vec<Key> = deliveries
             .iter()
@@ -141,7 +141,7 @@ impl StoreSums {
         self.sums.add(event, now)
     }
 
-    /// Notes that the events of a delivery are summed, but for what was skipped.
+    /// Records that a delivery is summed, except the bytes that were skipped.
     pub(super) fn took(&mut self, delivery: &Delivery<'_>, skipped: usize) {
         if skipped == ALL {
             return;
@@ -187,7 +187,7 @@ impl StoreSums {
         }
     }
 
-    /// Notes that a batch is in every store.
+    /// Records that a batch is in every store.
     pub(super) fn committed(&mut self, mut batch: Batch) {
         for key in &batch.keys {
             self.pending.remove(key);
@@ -198,7 +198,7 @@ impl StoreSums {
         self.is_blind = false;
     }
 
-    /// Forgets what is not committed, and what it knew of the store.
+    /// Drops all uncommitted sums, and the cached positions of the store.
     pub(super) fn forget(&mut self) {
         self.sums.clear();
         self.keys.clear();

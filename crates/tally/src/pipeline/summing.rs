@@ -26,7 +26,7 @@ pub(super) struct DeliveryReceiver {
 }
 
 impl DeliveryReceiver {
-    /// Bytes of all stores.
+    /// Memory of the sums for all stores, in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.stores.iter().map(StoreSums::bytes).sum()
     }
@@ -62,7 +62,7 @@ impl DeliveryReceiver {
         self.meter.took(events, rejected);
     }
 
-    /// Queries the stores until they answer, so that a source waits while a store is down.
+    /// Repeats a query until the stores answer, so that a source waits while a store is down.
     fn ask<T>(
         &mut self,
         mut ask: impl FnMut(&mut [StoreSums]) -> crate::store::Result<T>,
@@ -97,7 +97,7 @@ impl Intake for DeliveryReceiver {
             if skips.iter().all(|skips| skips[index] == first) {
                 self.sum(None, delivery.lines.get(first..).unwrap_or_default(), now);
             } else {
-                // After an end at which some stores had committed, and others not.
+                // The last run ended after some stores had committed, and before the others.
                 for (store, skips) in skips.iter().enumerate() {
                     self.sum(
                         Some(store),
@@ -123,7 +123,7 @@ impl Intake for DeliveryReceiver {
                 .map(|store| store.position(source))
                 .collect();
             let at = at?;
-            // Of several stores the one that has least; one without is at the beginning of what another has.
+            // The lowest position of all stores; a store without a position counts as 0 if another store has one.
             let least = at.iter().map(|at| at.unwrap_or(0)).min();
             Ok(least.filter(|_| at.iter().any(Option::is_some)))
         })

@@ -61,7 +61,7 @@ fn count(store: &StoreAddress) -> f64 {
 
 const TEXT: &[u8] = b"a:1|c\na:2|c\n";
 
-/// A source that ends, the first line of which another process counts before the first flush.
+/// A source that ends; another process counts its first line before the first flush.
 struct Raced {
     store: StoreAddress,
     other: Option<Batch>,

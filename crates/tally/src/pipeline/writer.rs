@@ -1,4 +1,4 @@
-//! The thread that writes batches to the stores, and keeps the stores in order between them.
+//! The thread that writes batches to the stores, and maintains the stores between batches.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,20 +10,20 @@ use super::shared::SharedState;
 use super::timing::{MAX_RETRY_DELAY, TICK, now};
 use crate::store::{AppliedBatch, Batch, Store, StoreError, StoreLimits};
 
-/// Interval between two polls of what is to be rolled up or removed.
+/// Interval at which periods are rolled up and old rows removed.
 const MAINTENANCE_INTERVAL: Duration = Duration::from_secs(10);
 /// Minimum time that is added to the running time of the stores at once.
 const MIN_TIME_STEP: Duration = Duration::from_secs(60);
 /// Maximum time that is added at once: the rest of a time for which a store was down does not count as running.
 const MAX_TIME_STEP: Duration = Duration::from_secs(120);
 
-/// End of a batch.
+/// Outcome of writing a batch.
 pub(super) enum Outcome {
     /// The batch is in every store.
     Committed(Vec<Batch>),
     /// Some of the batch's events were counted by another process.
     Conflict,
-    /// The end came before a store answered.
+    /// The deadline passed before a store answered.
     GivenUp(String),
 }
 
@@ -66,17 +66,17 @@ impl Writer {
     /// Writes a batch for each store.
     pub(super) fn write(&self, batches: Vec<Batch>) {
         if let Some(sender) = &self.batches {
-            // There is one batch at most, and the thread lives as long as this.
+            // Sending does not fail or block: at most one batch is sent, and the thread lives as long as this handle.
             let _ = sender.send(batches);
         }
     }
 
-    /// The outcome of the batch, if it comes in this time.
+    /// The outcome of the batch, if it arrives within this time.
     pub(super) fn outcome(&self, wait: Duration) -> Option<Outcome> {
         self.outcomes.recv_timeout(wait).ok()
     }
 
-    /// Sets the moment from which on a store that does not answer is given up.
+    /// Sets the time after which a store that does not answer is given up; `None` for never.
     pub(super) fn give_up_after(&self, moment: Option<Instant>) {
         *self.deadline.lock().unwrap_or_else(PoisonError::into_inner) = moment;
     }
@@ -119,7 +119,7 @@ impl Work {
             }
             if Instant::now() >= maintenance {
                 let more = self.maintain();
-                // A bounded part each time, with time for a batch between two.
+                // Each call does a bounded part, so that batches can be written in between.
                 maintenance = Instant::now()
                     + if more {
                         Duration::ZERO
@@ -145,7 +145,7 @@ impl Work {
         Outcome::Committed(batches)
     }
 
-    /// Applies a batch to one store, as often as it takes.
+    /// Applies a batch to one store, and retries until it succeeds.
     fn apply(&mut self, index: usize, batch: &Batch) -> Result<(), Outcome> {
         let mut wait = TICK;
         loop {
@@ -166,7 +166,7 @@ impl Work {
         }
     }
 
-    /// Waits before another try; an error if there is to be none.
+    /// Waits before a retry; an error if the deadline has passed.
     fn pause(&self, wait: Duration) -> Result<(), ()> {
         let until = Instant::now() + wait;
         loop {
@@ -190,7 +190,7 @@ impl Work {
         }
         let mut more = false;
         for store in &mut self.stores {
-            // A store that cannot do it now may later; a batch tells if it is down.
+            // An error is not reported: maintenance is retried later, and the next batch shows if the store is down.
             more |= store.maintain(&self.limits, now(), ran).unwrap_or(false);
         }
         more

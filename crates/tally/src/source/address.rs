@@ -101,7 +101,7 @@ impl SourceAddress {
         }
     }
 
-    /// Checks what is known without the network: a file, and whether clients must send a token.
+    /// Checks what can be checked without the network: a file, and that a token is set where clients must send one.
     ///
     /// # Errors
     /// As [`SourceAddress::open`].
@@ -116,7 +116,7 @@ impl SourceAddress {
     /// Opens the source.
     ///
     /// # Errors
-    /// Where it cannot be had.
+    /// Where it cannot be opened.
     pub fn open(&self, options: &Options) -> anyhow::Result<Box<dyn Source>> {
         Ok(match self {
             SourceAddress::Stdin => Box::new(stdin::Stdin::new()),

@@ -1,7 +1,7 @@
 //! Files: read from the position that the stores have, once to the end, or as they grow (`--follow`), across rotation.
 //!
-//! A file is known by its inode, its birth and its first line, and not by its name, so that a log that is renamed by a
-//! rotation is read to its end, and one that takes the old one's inode is another.
+//! A file is identified by its inode, birth time and first line, not by its name: a log that a rotation renames is read
+//! to its end, and a new file that reuses its inode is recognized as another.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -16,12 +16,12 @@ use super::{Delivery, Identity, Intake, PollResult, Source, Stopped};
 use crate::identity::fingerprint;
 use crate::lines::Lines;
 
-/// Bytes of the first line that tell a file from others.
+/// Bytes of the first line that identify a file.
 const HEAD: usize = 1024;
 /// Wait before a file that has not grown is read again.
 const POLL: Duration = Duration::from_millis(100);
 
-/// Time for which a file is read on when another has taken its name: a writer opens the new one later.
+/// Time for which a replaced file is still read: its writer may open the new file later.
 const RENAMED_FILE_TIME: Duration = Duration::from_secs(3);
 
 /// Source that reads a file, and follows it through rotation.
@@ -31,12 +31,12 @@ pub struct FileSource {
     address: String,
     follow: bool,
     open: Option<OpenLog>,
-    /// The first file must be there; a later one may be made later.
+    /// The file as opened at the start, when it must exist; after a rotation it may not exist yet.
     first: Option<File>,
-    /// Files that it was rotated to, the oldest first: of those that were begun, the rest is read before.
+    /// Rotated files, the oldest first. Those that were partly read are read to their end before the current file.
     rotated: VecDeque<PathBuf>,
-    /// Time of the last write to the first file that was rotated while this ran. What was rotated later is of the log,
-    /// too, although no store has any of it.
+    /// Time of the last write to the first file that was rotated while this ran. Files rotated later belong to the log
+    /// too, although no store has any of their events.
     since: Option<SystemTime>,
 }
 
@@ -44,15 +44,15 @@ pub struct FileSource {
 struct OpenLog {
     file: File,
     inode: u64,
-    /// Known once there is a first line.
+    /// Identity of the file; `None` until it has a first line.
     identity: Option<String>,
-    /// True if a rotation had taken its name before it was opened: it does not grow.
+    /// True if it was rotated before it was opened: it does not grow.
     is_rotated: bool,
     /// Moment at which another file was seen under its name.
     replaced: Option<Instant>,
     /// Position of the first byte that was not taken.
     at: u64,
-    /// True if the file is of the log: a store has some of it, or it was rotated while this ran.
+    /// True if the file belongs to the log: a store has some of its events, or it was rotated while this ran.
     is_begun: bool,
     lines: Lines,
 }
@@ -103,7 +103,7 @@ impl FileSource {
             Some(open) => open,
             None => {
                 let (file, is_rotated, is_begun) = match self.rotated.pop_front() {
-                    // What is packed or removed meanwhile is not read.
+                    // A file that was compressed or removed meanwhile is not read.
                     Some(path) => match File::open(&path) {
                         Ok(file) => {
                             let is_later = self.since.is_some_and(|since| {
@@ -152,20 +152,20 @@ impl FileSource {
         }
         match open.read(intake, grows)? {
             true => Ok(PollResult::More),
-            // The end of a file that was made shorter is its end.
+            // A truncated file has ended.
             false if !grows || open.file.metadata()?.len() < open.at => Ok(self.end()),
             false => Ok(PollResult::Idle),
         }
     }
 
-    /// The end of this file: of the source, or the beginning of the next file.
+    /// Ends this file: the source ends, or the next file begins.
     fn end(&mut self) -> PollResult {
         let ended = self.open.take();
         if !self.follow {
             return PollResult::End;
         }
         if ended.is_some_and(|ended| ended.replaced.is_some()) {
-            // There may have been more than one rotation.
+            // The file may have been rotated more than once.
             self.rotated = rotated(&self.path);
         }
         PollResult::More
@@ -190,7 +190,7 @@ impl From<io::Error> for ReadFailure {
 }
 
 impl OpenLog {
-    /// Finds out which file it is, and up to where it was read; false while it has no line.
+    /// Finds the file's identity, and the position up to which it was read; false while it has no line.
     fn recognize(&mut self, intake: &mut dyn Intake, follow: bool) -> Result<bool, ReadFailure> {
         let mut head = vec![0; HEAD];
         let count = self.file.read_at(&mut head, 0)?;
@@ -204,8 +204,8 @@ impl OpenLog {
         let born = born.and_then(|born| born.duration_since(UNIX_EPOCH).ok());
         let born = born.unwrap_or_default().as_nanos();
         let name = |generation: u32| format!("file:{}:{born}:{hash}:{generation}", self.inode);
-        // A file that was emptied in its place and begins alike again is another each time: the last one that a store
-        // knows, or the next.
+        // A file that was truncated in place and begins with the same line again is a new generation: the last one that
+        // a store knows, or the next.
         let (mut generation, mut last) = (0, None);
         while let Some(position) = intake.position(&name(generation))? {
             last = Some(position);
@@ -225,8 +225,8 @@ impl OpenLog {
         Ok(true)
     }
 
-    /// Reads once, and hands over whole lines, or at the end of a file that does not grow what is left; false if
-    /// nothing came.
+    /// Reads once, and passes on whole lines; at the end of a file that does not grow, also the rest. False if nothing
+    /// was read.
     fn read(&mut self, intake: &mut dyn Intake, grows: bool) -> io::Result<bool> {
         let Some(identity) = &self.identity else {
             return Ok(false);
@@ -257,7 +257,7 @@ impl OpenLog {
     }
 }
 
-/// The files beside a path whose names begin with its own, as a rotation makes them, the oldest first.
+/// The files in a path's folder whose names begin with the path's, as a rotation names them; the oldest first.
 fn rotated(path: &Path) -> VecDeque<PathBuf> {
     let folder = path
         .parent()
@@ -285,7 +285,7 @@ fn rotated(path: &Path) -> VecDeque<PathBuf> {
     found.into_iter().map(|(_, path)| path).collect()
 }
 
-/// True of a rotated file whose name goes on with a number or a date; with letters it may be packed, or another log.
+/// True if the rest of a rotated file's name is a number or a date; with letters it may be compressed, or another log.
 fn is_numbered(path: &Path, rotated: &Path) -> bool {
     let length = path.file_name().map_or(0, std::ffi::OsStr::len);
     let name = rotated.file_name().unwrap_or_default().as_encoded_bytes();
@@ -297,7 +297,7 @@ fn modified(file: &File) -> Option<SystemTime> {
     file.metadata().ok()?.modified().ok()
 }
 
-/// True if the path names another file now, and not if it names none: the next may come.
+/// True if the path now names another file. False if the path does not exist: the next file may still be created.
 fn replaced(path: &Path, inode: u64) -> bool {
     path.metadata().is_ok_and(|facts| facts.ino() != inode)
 }

@@ -21,17 +21,17 @@ pub use address::{Options, SourceAddress};
 /// Identity of a delivery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Identity<'a> {
-    /// None: it is counted once if it is delivered once.
+    /// No identity: it is counted as often as it is delivered.
     None,
-    /// A name of its own.
+    /// A unique key.
     Key(Key),
-    /// A step of what is read in order.
+    /// A range of a source that is read in order.
     Step {
-        /// Name of what is read.
+        /// Name of the file or partition.
         source: &'a str,
-        /// Position of the delivery.
+        /// Position at which the delivery begins.
         from: u64,
-        /// Position behind it. Where more than one position is in a delivery, they are its bytes.
+        /// Position after the delivery. Only a position that counts bytes of the lines may lie within a delivery.
         to: u64,
     },
 }
@@ -50,17 +50,17 @@ pub trait Intake {
     /// Sums the events of deliveries that no store has yet. All of them belong to the batch that is sealed next.
     ///
     /// # Errors
-    /// Where the end was requested while a store could not be asked. Nothing was taken then.
+    /// Where a stop was requested while a store did not answer; nothing was taken.
     fn take(&mut self, deliveries: &[Delivery<'_>]) -> Result<(), Stopped>;
 
-    /// Position up to which every store has the events of what is read in order; `None` if no store has any.
+    /// Position up to which every store has the events of a source that is read in order; `None` if no store has any.
     ///
     /// # Errors
-    /// Where the end was requested while a store could not be asked.
+    /// Where a stop was requested while a store did not answer.
     fn position(&mut self, source: &str) -> Result<Option<u64>, Stopped>;
 }
 
-/// The end was requested.
+/// A stop was requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("stopped")]
 pub struct Stopped;
@@ -68,11 +68,11 @@ pub struct Stopped;
 /// Outcome of a poll.
 #[derive(Debug)]
 pub enum PollResult {
-    /// There may be more at once.
+    /// More may be available at once.
     More,
-    /// Nothing came in the time that was given.
+    /// Nothing arrived within the wait.
     Idle,
-    /// There is no more, ever.
+    /// The source has ended.
     End,
     /// The source cannot be read now, for this reason; a later poll tries again.
     Down(String),
@@ -86,12 +86,12 @@ pub trait Source: Send {
     /// Address of the source, without secrets.
     fn address(&self) -> &str;
 
-    /// Time after which a delivery is to be committed.
+    /// Maximum time from a delivery to its flush; `None` if the flush rule is enough.
     fn delay(&self) -> Option<Duration> {
         None
     }
 
-    /// Waits at most so long for deliveries, and hands over some.
+    /// Waits for deliveries at most this time, and passes some to `intake`.
     fn poll(&mut self, wait: Duration, intake: &mut dyn Intake) -> PollResult;
 
     /// Assigns everything taken since the last call to this batch.
@@ -107,7 +107,7 @@ pub trait Source: Send {
     /// Forgets the deliveries of batches that are not committed; they are to be delivered again.
     fn rewind(&mut self);
 
-    /// Number of events or bytes that wait at the source, where it is known.
+    /// Number of events or bytes that wait at the source; `None` if it is unknown.
     fn lag(&self) -> Option<u64> {
         None
     }

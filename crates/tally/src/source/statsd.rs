@@ -13,34 +13,34 @@ use rustix::event::{PollFd, PollFlags, poll};
 use super::{Delivery, Identity, Intake, PollResult, Source};
 use crate::lines::Lines;
 
-/// Connections at once.
+/// Maximum number of connections.
 const MAX_CONNECTIONS: usize = 256;
 /// Time after which a connection that sends nothing is closed.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(600);
 /// Bytes of datagrams that the kernel keeps while sums are written.
 const RECEIVE_BUFFER: usize = 8 << 20;
-/// The largest datagram.
+/// Maximum bytes of a datagram.
 const MAX_DATAGRAM_BYTES: usize = 65_536;
-/// Datagrams of one call.
+/// Datagrams received by one system call.
 const DATAGRAMS_PER_CALL: usize = 64;
 /// Bytes of one read of a connection. A line is no longer than a datagram, so that all connections hold 20 MiB.
 const READ: usize = 16 << 10;
-/// Bytes of datagrams that are handed over at once.
+/// Maximum bytes of datagrams that are delivered at once.
 const MAX_BATCH_BYTES: usize = 512 << 10;
 
 /// Interval at which the number of dropped datagrams is polled.
 const POLL: Duration = Duration::from_secs(1);
 
-/// A port.
+/// Source that listens on a StatsD port, UDP and TCP.
 #[derive(Debug)]
 pub struct Statsd {
     address: String,
     datagrams: UdpSocket,
     listener: TcpListener,
     connections: Vec<Connection>,
-    /// Datagrams of one call.
+    /// Datagrams received by one system call.
     received: Datagrams,
-    /// Their lines.
+    /// Lines of those datagrams.
     buffer: Vec<u8>,
     lost: DroppedDatagrams,
 }
@@ -63,17 +63,17 @@ struct Connection {
 }
 
 impl Statsd {
-    /// Listens at `host:port`; without a host, on this host alone.
+    /// Listens at `host:port`; without a host, on the loopback address.
     ///
     /// # Errors
-    /// Where the address cannot be had.
+    /// Where the address cannot be listened on.
     pub fn open(place: &str) -> anyhow::Result<Statsd> {
         let host = if place.starts_with(':') {
             format!("127.0.0.1{place}")
         } else {
             place.to_owned()
         };
-        let cannot = || format!("statsd://{place} cannot be had");
+        let cannot = || format!("statsd://{place} cannot be listened on");
         let mut found = host.to_socket_addrs().with_context(cannot)?;
         let address: SocketAddr = found.next().with_context(cannot)?;
         let cannot_bind = |error| remedy::port(error, address.port());
@@ -84,7 +84,7 @@ impl Statsd {
         let listener = listener.with_context(cannot)?;
         datagrams.set_nonblocking(true).with_context(cannot)?;
         listener.set_nonblocking(true).with_context(cannot)?;
-        // As much as the host allows; less loses datagrams sooner.
+        // The kernel grants as much as the host allows; a smaller buffer loses datagrams sooner.
         let _ = rustix::net::sockopt::set_socket_recv_buffer_size(&datagrams, RECEIVE_BUFFER);
         Ok(Statsd {
             address: format!("statsd://{bound}"),
@@ -122,7 +122,7 @@ impl Statsd {
         self.lost.all += u64::from(more);
     }
 
-    /// Takes the datagrams that are there.
+    /// Receives the waiting datagrams.
     fn receive(&mut self) -> io::Result<()> {
         self.buffer.clear();
         while self.buffer.len() < MAX_BATCH_BYTES {
@@ -172,13 +172,13 @@ impl Statsd {
                 .map(|one| PollFd::new(&one.stream, PollFlags::IN)),
         );
         let limit = wait.try_into().unwrap_or_default();
-        // An interruption is a short wait.
+        // An interruption only makes the wait shorter.
         let _ = poll(&mut all, Some(&limit));
     }
 }
 
 impl Connection {
-    /// Hands over the lines that came.
+    /// Reads once, and delivers the lines received; false if nothing could be read.
     fn read(&mut self, intake: &mut dyn Intake) -> bool {
         let read = self.lines.fill(|room| self.stream.read(room));
         let lines = match read {
@@ -223,7 +223,7 @@ impl Source for Statsd {
                 identity: Identity::None,
                 lines: &self.buffer,
             };
-            // After a stop there is nobody to send it again.
+            // After a stop it is lost: StatsD clients do not send again.
             let _ = intake.take(&[delivery]);
         }
         self.count_dropped();

@@ -15,7 +15,7 @@ pub struct Stdin {
 }
 
 impl Stdin {
-    /// Standard input from here on.
+    /// Standard input from its current position on.
     pub fn new() -> Stdin {
         Stdin::default()
     }

@@ -3,7 +3,7 @@
 use crate::level::{RollUpLevel, Seconds, Zone};
 use crate::sums::Sums;
 
-/// The sums that each level is to be given: all to minutes, and to each coarser level those before its watermark.
+/// The sums to add to each level: all to minutes, and to each coarser level those before its watermark.
 pub fn levels<'a>(
     sums: &'a Sums,
     zone: &'a Zone,

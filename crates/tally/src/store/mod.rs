@@ -29,19 +29,19 @@ pub use settings::{Settings, StoreLimits};
 pub const SCHEMA: u32 = 1;
 /// The longest identity, in bytes.
 pub const MAX_KEY_BYTES: usize = 255;
-/// Tags whose numbers a store remembers.
+/// Maximum number of tags whose numbers a store caches.
 const MAX_CACHED_TAGS: usize = 500_000;
-/// Time for which identities are kept, of the store's running time: a source that sends something again does so sooner.
+/// Time for which identities are kept, in the store's running time: a source delivers again sooner than that.
 pub const KEYS_KEPT: Duration = Duration::from_secs(24 * 3600);
 /// Time after the end of a period until it is rolled up. Events may be later still, at the price of more writes.
 pub const ROLL_UP_DELAY: Seconds = 300;
 
-/// Identity of what a source delivered: of a job, of a request, or of a batch. It begins with the source's kind.
+/// Identity of a delivery, such as a job, a request or a batch. It begins with the source's kind.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key(Box<[u8]>);
 
 impl Key {
-    /// The identity of these parts. One that is too long is shortened by a hash of itself.
+    /// An identity made of these parts. One that is too long is shortened to a hash of itself.
     pub fn new(kind: &str, parts: &[&[u8]]) -> Key {
         let mut bytes = kind.as_bytes().to_vec();
         for part in parts {
@@ -56,7 +56,7 @@ impl Key {
         Key(bytes.into())
     }
 
-    /// The identity of bytes that a store has.
+    /// An identity from the bytes in a store.
     pub(crate) fn of(bytes: Vec<u8>) -> Key {
         Key(bytes.into())
     }
@@ -67,14 +67,14 @@ impl Key {
     }
 }
 
-/// A step of a source that delivers in order, such as a file or a partition of Kafka.
+/// A range of a source that delivers in order, such as a file or a partition of Kafka.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Advance {
-    /// Name of what is read: at most [`MAX_KEY_BYTES`] bytes.
+    /// Name of the source: at most [`MAX_KEY_BYTES`] bytes.
     pub source: String,
     /// Position of the first event.
     pub from: u64,
-    /// Position behind the last event.
+    /// Position after the last event.
     pub to: u64,
 }
 
@@ -85,9 +85,9 @@ pub struct Batch {
     pub key: Key,
     /// Sums by minute.
     pub sums: Sums,
-    /// Identities of what was summed.
+    /// Identities of the deliveries that were summed.
     pub keys: Vec<Key>,
-    /// Steps of what was summed.
+    /// Ranges of sources that were summed.
     pub advances: Vec<Advance>,
 }
 
@@ -101,13 +101,13 @@ impl Batch {
 /// Outcome of a batch that is in the store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AppliedBatch {
-    /// Tags in the store's dictionary.
+    /// Number of tags in the store's dictionary.
     pub tags: u64,
-    /// Tags of the batch that went to `(other)`.
+    /// Number of tags of the batch that went to `(other)`.
     pub others: u64,
 }
 
-/// Reason for which a store did not do something. Nothing was changed then, or the batch is there whole.
+/// Reason why an operation of a store failed. Either nothing was changed, or the whole batch is in the store.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// A retry may succeed: the server is down, the disk is full, another process has the lock.
@@ -139,29 +139,29 @@ pub trait Store: Send {
     /// Settings with which it was made.
     fn settings(&self) -> &Settings;
 
-    /// True for each of some identities that is in the store.
+    /// For each identity, true if the store has it.
     fn known(&mut self, keys: &[Key]) -> Result<Vec<bool>>;
 
-    /// Position up to which a source's events are in the store.
+    /// Position up to which a source's events are in the store; `None` if none are.
     fn position(&mut self, source: &str) -> Result<Option<u64>>;
 
     /// True of a store with no identity and no position, or to which they are being copied.
     fn is_fresh(&mut self) -> Result<bool>;
 
-    /// Identities behind one, in their order, and no more than so many.
+    /// The first `most` identities after `after`, in order.
     fn identities(&mut self, after: &[u8], most: usize) -> Result<Vec<Key>>;
 
     /// Position of each source.
     fn positions(&mut self) -> Result<Vec<(String, u64)>>;
 
-    /// Adds identities and positions of another store; it stays fresh while there are more to come.
+    /// Adds identities and positions of another store. While `more` is true, this store still counts as fresh.
     fn adopt(&mut self, keys: &[Key], positions: &[(String, u64)], more: bool) -> Result<()>;
 
     /// Adds a batch with its identities, in one transaction that is durable when this returns.
     fn apply(&mut self, batch: &Batch, now: Seconds) -> Result<AppliedBatch>;
 
-    /// Rolls up what is over, and removes what is older than the limits: a bounded part of it, and true if more is
-    /// left. `ran` is added to the store's running time.
+    /// Rolls up finished periods, and removes rows beyond the limits: a bounded part per call; true if more is left.
+    /// `ran` is added to the store's running time.
     fn maintain(&mut self, limits: &StoreLimits, now: Seconds, ran: Duration) -> Result<bool>;
 }
 
@@ -208,16 +208,16 @@ pub trait Archive: Send {
     /// Settings with which the store was made.
     fn settings(&self) -> &Settings;
 
-    /// Makes all answers those of one moment, until [`Archive::release`].
+    /// Begins a snapshot: until [`Archive::release`], all answers are from one moment.
     fn snapshot(&mut self) -> Result<()>;
 
-    /// Ends the moment of the snapshot: while it lasts, the database keeps what is changed later apart from it.
+    /// Ends the snapshot: while it lasts, the database has to keep old versions of changed rows.
     fn release(&mut self);
 
     /// The dictionary.
     fn entries(&mut self) -> Result<Vec<Entry>>;
 
-    /// Moment up to which a level is rolled up; of minutes there is none.
+    /// Time up to which a level is rolled up. Minutes are not rolled up.
     fn watermark(&mut self, level: RollUpLevel) -> Result<Seconds>;
 
     /// The earliest and the latest start of a period in a level's table.
@@ -232,7 +232,7 @@ pub trait Archive: Send {
         to: Seconds,
     ) -> Result<Vec<StoredRow>>;
 
-    /// The buckets of the same.
+    /// The histogram buckets of the same rows.
     fn buckets(
         &mut self,
         level: RollUpLevel,

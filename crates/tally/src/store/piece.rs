@@ -12,15 +12,15 @@ use crate::classes::{ClassBounds, MAX_CLASSES};
 use crate::level::{RollUpLevel, Seconds};
 use crate::sums::{Sums, Values};
 
-/// Moments up to which a store's levels are rolled up, by [`RollUpLevel`].
+/// Times up to which a store's levels are rolled up, by [`RollUpLevel`].
 pub type Watermarks = [Seconds; RollUpLevel::ALL.len()];
 
-/// Rows of one level, as they were in a store with these marks.
+/// Rows of one level of a store, with the store's watermarks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Piece {
     /// Level of the rows.
     pub level: RollUpLevel,
-    /// Marks of the store: the coarser levels have these rows before them, and keep them.
+    /// Watermarks of the store: the coarser levels include the rows before their watermark, and keep them.
     pub marks: Watermarks,
     /// Rows of the piece, with tags and histograms.
     pub rows: Vec<PieceRow>,
@@ -31,7 +31,7 @@ pub struct Piece {
 pub struct PieceRow {
     /// Tag with labels.
     pub tag: String,
-    /// Row; the number of its tag is of no meaning.
+    /// Row; its tag number has no meaning.
     pub row: StoredRow,
     /// Counts by bucket.
     pub buckets: Vec<(i16, f64)>,
@@ -44,14 +44,14 @@ pub struct MovedRows {
     pub level: RollUpLevel,
     /// Numbers of tags; `None` for all.
     pub tags: Option<Vec<i64>>,
-    /// Time that holds their periods whole.
+    /// Time range; only periods that lie within it are moved.
     pub range: Range<Seconds>,
 }
 
 /// A piece that was taken out.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pending {
-    /// Number, which grows.
+    /// Number, which increases with each piece.
     pub number: u64,
     /// Address of the store that it is for.
     pub target: String,
@@ -61,19 +61,19 @@ pub struct Pending {
 
 /// A store whose rows can be moved.
 pub trait Movable: Store {
-    /// Name by which other stores know the numbers of its pieces.
+    /// Name under which other stores record the numbers of its pieces.
     fn name(&mut self) -> Result<String>;
 
-    /// Rolls up all that is over, so that it can be moved.
+    /// Rolls up all finished periods, so that they can be moved.
     fn roll_over(&mut self, now: Seconds) -> Result<()>;
 
     /// The piece that was taken out and not removed.
     fn pending(&mut self) -> Result<Option<Pending>>;
 
-    /// Takes a piece of a slice out for a store, unless there is one; false if nothing is left of the slice.
+    /// Takes a piece of a slice out for a store, unless a piece is pending; false if nothing is left of the slice.
     fn take_out(&mut self, slice: &MovedRows, target: &str) -> Result<bool>;
 
-    /// Adds a piece of the store of this name, once.
+    /// Adds a piece from the store of this name, once.
     fn put(&mut self, name: &str, pending: &Pending, now: Seconds) -> Result<()>;
 
     /// Removes a piece, which another store has.
@@ -81,7 +81,7 @@ pub trait Movable: Store {
 }
 
 impl Piece {
-    /// Puts rows and buckets of the same periods and tags together.
+    /// Joins rows with the buckets of the same periods and tags.
     pub(super) fn new(
         level: RollUpLevel,
         marks: Watermarks,
@@ -106,8 +106,8 @@ impl Piece {
         }
     }
 
-    /// The sums of each level that a store with these marks is given: the rows, and to each coarser level those that it
-    /// has rolled up and the other store had not.
+    /// The sums to add to each level of a store with these watermarks: the rows, and to each coarser level those that
+    /// this store has rolled up and the other store had not.
     pub(super) fn levels(
         &self,
         settings: &Settings,
@@ -140,7 +140,7 @@ impl Piece {
         sums
     }
 
-    /// The piece as text. Rust's form of a double is exact.
+    /// The piece as text. Rust prints a double exactly.
     pub(super) fn text(&self) -> String {
         let mut text = self.level.name().to_owned();
         // Writing to a string does not fail.
@@ -166,7 +166,7 @@ impl Piece {
         text
     }
 
-    /// The piece of a text; `None` of another text.
+    /// Parses a piece; `None` if the text is not one.
     pub(super) fn of(text: &str) -> Option<Piece> {
         let (head, rows) = text.split_once('\n')?;
         let mut head = head.split('\t');

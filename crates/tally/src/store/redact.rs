@@ -1,6 +1,6 @@
-//! Addresses as they may be shown.
+//! Removes passwords from addresses.
 
-/// An address as it may be shown: what stands where a password would is left out.
+/// An address that is safe to print: the text between `user:` and `@` is removed.
 pub(super) fn without_password(text: &str) -> String {
     let begin = text.find("://").map_or(0, |at| at + 3);
     let (scheme, rest) = text.split_at(begin);

@@ -16,12 +16,12 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// True if sums by these and by others can be added.
+    /// True if sums under these settings and under `other` can be added.
     pub fn is_like(&self, other: &Settings) -> bool {
         self.bounds == other.bounds && self.zone.name() == other.zone.name()
     }
 
-    /// Settings as they stand in a store's table.
+    /// Settings from the values in a store's table.
     pub(super) fn read(
         address: &str,
         mut value: impl FnMut(&str) -> Result<Option<String>>,
@@ -51,9 +51,9 @@ pub struct StoreLimits {
     pub minutes: Seconds,
     /// Seconds for which hours are kept.
     pub hours: Seconds,
-    /// Size of the store.
+    /// Maximum bytes of the store.
     pub size: Bytes,
-    /// Number of tags.
+    /// Maximum number of tags.
     pub tags: u64,
     /// Levels that are not rolled up.
     pub off: Vec<RollUpLevel>,

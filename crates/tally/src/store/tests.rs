@@ -1,4 +1,4 @@
-//! The contract of a store, which each one is to keep.
+//! The contract that every store must keep.
 
 use std::collections::BTreeMap;
 
@@ -71,7 +71,7 @@ fn a_batch_counts_once_however_often_it_is_applied() {
     assert_eq!(store.position("f").unwrap(), Some(10));
     let keys = [Key::new("job", &[b"1"]), Key::new("job", &[b"2"])];
     assert_eq!(store.known(&keys).unwrap(), [true, false]);
-    // Others that have one of its events are not applied at all.
+    // A batch that shares an identity with it is not applied at all.
     let mut second = batch(2, &[("a", 0, 1.0)]);
     second.keys = keys.to_vec();
     assert!(matches!(store.apply(&second, 0), Err(StoreError::Conflict)));
@@ -144,7 +144,7 @@ fn every_level_has_all_events_however_late_and_whatever_is_rolled_up() {
             .collect();
         assert_eq!(found, expected, "{level:?}");
     }
-    // Minutes go by age; what they were rolled up to stays.
+    // Minutes are removed by age; the levels that they were rolled up to stay.
     let end = 1_760_000_000 + 80 * 11 * HOUR_SECONDS;
     while store.maintain(&limits, end, Duration::ZERO).unwrap() {}
     let earliest = rows(&address, "a", RollUpLevel::Minute)[0].0;
@@ -157,7 +157,7 @@ fn every_level_has_all_events_however_late_and_whatever_is_rolled_up() {
         .map(|row| row.1)
         .sum();
     assert_eq!(all, 400.0);
-    // By size, all that is rolled up goes.
+    // By size, everything that is rolled up is removed.
     let small = StoreLimits {
         size: record::Bytes(1),
         ..limits

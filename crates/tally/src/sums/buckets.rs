@@ -1,11 +1,12 @@
 //! Counts of the buckets of all histograms of a batch.
 //!
-//! A count is appended, and what was appended is sorted and added up when much of it waits. So a response time touches
-//! the end of one vector, however many histograms there are; a table of them would miss the caches with each.
+//! A count is appended; when many are pending, they are sorted and added up. So a response time touches the end of one
+//! vector, however many histograms there are; a hash table would miss the processor's caches with each.
 
-/// Counts that wait at least before they are settled: as many as a processor's own cache holds.
+/// Minimum number of pending counts before they are settled: they fit the cache of one processor core.
 const MIN_PENDING_COUNTS: usize = 1 << 15;
-/// Part of the settled counts that may wait, so that each is moved a bounded number of times.
+/// Counts are settled when this fraction (1/n) of the settled ones is pending, so that each is moved a bounded number
+/// of times.
 const PENDING_DIVISOR: usize = 4;
 
 /// Counts of buckets.
@@ -15,7 +16,7 @@ pub(super) struct Buckets {
     settled: Vec<Count>,
     /// Counts in the order in which they came.
     fresh: Vec<Count>,
-    /// Room for the next settled counts.
+    /// Buffer for the next settled counts.
     room: Vec<Count>,
 }
 
@@ -73,7 +74,7 @@ impl Buckets {
         std::mem::swap(&mut self.settled, &mut self.room);
     }
 
-    /// All counts, as sum, bucket and count; those that are not settled may have several of a bucket.
+    /// All counts, as sum, bucket and count. A bucket with unsettled counts appears several times.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u32, i16, f64)> {
         self.settled.iter().chain(&self.fresh).map(|one| {
             let (sum, bucket) = one.key.parts();
@@ -81,12 +82,12 @@ impl Buckets {
         })
     }
 
-    /// Bytes of all counts.
+    /// Memory of all counts in bytes.
     pub(super) fn bytes(&self) -> usize {
         (self.settled.len() + self.fresh.len()) * size_of::<Count>()
     }
 
-    /// Forgets all counts, and keeps the memory.
+    /// Removes all counts, and keeps the memory.
     pub(super) fn clear(&mut self) {
         self.settled.clear();
         self.fresh.clear();

@@ -1,8 +1,7 @@
 //! Sums in memory: for each tag and minute a count, and for values their sum, extremes, classes and histogram.
 //!
-//! The tables hold indexes into vectors, so that an event costs no allocation. An event of the minute that its tag had
-//! last, as nearly all are, costs one look-up: of the tag's last sum, by the tag. What a batch holds is bounded by its
-//! flush, and so are these.
+//! The tables hold indexes into vectors, so that an event costs no allocation. An event in the same minute as the last
+//! one of its tag, as nearly all are, costs one look-up: of the tag's last sum. Flushes bound the size of the sums.
 
 mod buckets;
 mod values;
@@ -20,7 +19,7 @@ use crate::level::{MINUTE, RollUpLevel, Seconds, Zone};
 use buckets::Buckets;
 pub use values::Values;
 
-/// Index that stands for none.
+/// Index that means none.
 const NO_INDEX: u32 = u32::MAX;
 
 /// Sum of a tag in a period: half a cache line.
@@ -46,7 +45,7 @@ impl Sum {
     }
 }
 
-/// Place of a tag's text among those of all.
+/// Position of a tag's name in the names of all tags.
 #[derive(Clone, Copy, Debug)]
 struct Name {
     begin: u32,
@@ -59,7 +58,7 @@ impl Name {
     }
 }
 
-/// Sums that are being made.
+/// Sums of a batch, to which events are added.
 #[derive(Clone, Debug)]
 pub struct Sums {
     bounds: ClassBounds,
@@ -97,7 +96,7 @@ impl Sums {
         }
     }
 
-    /// Forgets all sums, and keeps the memory.
+    /// Removes all sums, and keeps the memory.
     pub fn clear(&mut self) {
         self.names.clear();
         self.sums.clear();
@@ -109,12 +108,12 @@ impl Sums {
         self.events = 0;
     }
 
-    /// Number of sums: of different tags and minutes.
+    /// Number of sums: one for each tag and minute.
     pub fn len(&self) -> usize {
         self.sums.len()
     }
 
-    /// True without sums.
+    /// True if there are no sums.
     pub fn is_empty(&self) -> bool {
         self.sums.is_empty()
     }
@@ -124,7 +123,7 @@ impl Sums {
         self.events
     }
 
-    /// Bytes that the sums take, without room to grow.
+    /// Memory of the sums in bytes, without spare capacity.
     pub fn bytes(&self) -> usize {
         // A sum's index in one of the tables, and a tag's first sum.
         let indexes = 5 * self.sums.len() + 4 * self.tags.len();
@@ -135,10 +134,10 @@ impl Sums {
             + indexes
     }
 
-    /// Adds an event; one without a time is of `now`.
+    /// Adds an event; one without a time gets `now`.
     ///
     /// # Errors
-    /// The reason for which it is not counted.
+    /// The reason why it is not counted.
     pub fn add(&mut self, event: &ParsedEvent<'_>, now: Seconds) -> Result<(), Rejection> {
         event.check()?;
         let at = event.at.unwrap_or(now);
@@ -223,12 +222,12 @@ impl Sums {
 
     /// Tags of the sums, by their index in [`Row::tag`].
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        // Checked where each was first seen.
+        // Each name was checked when it was first added.
         (0..self.tags.len() as u32)
             .map(|tag| std::str::from_utf8(self.name(tag)).unwrap_or_default())
     }
 
-    /// All sums, in no order.
+    /// All sums, in no particular order.
     pub fn rows(&self) -> impl Iterator<Item = Row<'_>> {
         self.sums.iter().map(|sum| Row {
             start: sum.start,
@@ -238,7 +237,7 @@ impl Sums {
         })
     }
 
-    /// All counts of buckets, in no order.
+    /// All counts of buckets, in no particular order.
     pub fn buckets(&self) -> impl Iterator<Item = BucketRow> {
         self.buckets.iter().map(|(sum, bucket, count)| {
             let sum = &self.sums[sum as usize];
@@ -251,7 +250,7 @@ impl Sums {
         })
     }
 
-    /// The tags with the most events.
+    /// The `most` tags with the most events, and their counts.
     pub fn top(&self, most: usize) -> Vec<(String, f64)> {
         let mut counts = vec![0.0; self.tags.len()];
         for sum in &self.sums {
@@ -269,7 +268,7 @@ impl Sums {
         order.iter().map(|tag| (name(tag), count(tag))).collect()
     }
 
-    /// Adds what is summed already: a count with its figures and its histogram.
+    /// Adds an existing sum: a count with its figures and its histogram.
     pub(crate) fn put(
         &mut self,
         tag: &str,
@@ -321,7 +320,8 @@ impl Sums {
     }
 }
 
-/// Index of the sum in another period than the last one of the tag whose first sum this is.
+/// Index of a tag's sum in the period that begins at `start`, which is created if missing. `first` is the tag's first
+/// sum.
 fn of_period(
     sums: &mut Vec<Sum>,
     by_start: &mut HashTable<u32>,
@@ -374,7 +374,7 @@ pub struct Row<'a> {
     pub values: Option<&'a Values>,
 }
 
-/// Count of a histogram's bucket. Of sums that are not settled, a bucket may come several times.
+/// Count of a histogram's bucket. Before [`Sums::settle`], a bucket may appear several times.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BucketRow {
     /// Start of the period.

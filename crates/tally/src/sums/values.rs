@@ -18,7 +18,7 @@ pub struct Values {
 }
 
 impl Values {
-    /// Figures of no value.
+    /// Figures without any value.
     pub const EMPTY: Values = Values {
         sum: 0.0,
         min: f64::INFINITY,
@@ -33,7 +33,7 @@ impl Values {
         self.max = self.max.max(value);
     }
 
-    /// Adds those of a later time.
+    /// Adds the figures of a later period.
     pub fn merge(&mut self, later: &Values) {
         self.sum += later.sum;
         self.min = self.min.min(later.min);

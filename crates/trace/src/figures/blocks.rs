@@ -1,5 +1,5 @@
-//! Blocks that a trace touches, and how often. Beyond a bound they are counted in a sample that is chosen by a hash
-//! of the block's place, which holds every access of a block or none (Waldspurger et al., SHARDS, FAST 2015).
+//! Counts the blocks that a trace accesses, and how often. Beyond a maximum, they are counted in a sample chosen by a
+//! hash of the block's offset, which has every access of a block or none (Waldspurger et al., SHARDS, FAST 2015).
 
 use std::collections::HashMap;
 
@@ -8,18 +8,18 @@ use record::random::mix;
 
 use crate::io::{DeviceIndex, Io};
 
-/// Size of a block.
+/// Size of a block in bytes.
 const BLOCK: u64 = 4096;
-/// Blocks that are held at most: the first 4 GiB that are touched are counted exactly.
+/// Maximum number of blocks held: the first 4 GiB accessed are counted exactly.
 const MAX_BLOCKS: usize = 1 << 20;
-/// Shares of the touched blocks whose I/O is given.
+/// Shares of the accessed blocks, the hottest first, for which the share of accesses is reported.
 const HOT_SHARES: [f64; 3] = [0.01, 0.05, 0.2];
 
-/// Counts of accesses.
+/// Access counts of blocks.
 #[derive(Debug)]
 pub(super) struct Blocks {
     counts: HashMap<(DeviceIndex, u64), u32>,
-    /// Blocks are in the sample whose hash has so many zeros at its end.
+    /// A block is in the sample if its hash ends with this number of zero bits.
     zeros: u32,
     most: usize,
 }
@@ -27,9 +27,9 @@ pub(super) struct Blocks {
 /// Share of the I/O that goes to the hottest blocks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Skew {
-    /// Share of the touched blocks.
+    /// The hottest share of the accessed blocks.
     pub(crate) hottest: f64,
-    /// Share of the accesses.
+    /// Share of the accesses that go to them.
     pub(crate) accesses: f64,
 }
 
@@ -44,7 +44,7 @@ impl Default for Blocks {
 }
 
 impl Blocks {
-    /// Counts with another bound on the blocks that are held.
+    /// Counts with another maximum number of blocks held.
     #[cfg(test)]
     pub(super) fn with_most(most: usize) -> Blocks {
         Blocks {
@@ -59,7 +59,7 @@ impl Blocks {
         }
         let first = io.offset.0 / BLOCK;
         let last = io.offset.0.saturating_add(io.length.0 - 1) / BLOCK;
-        // A damaged length must not take hours.
+        // A damaged length must not make this run for hours.
         for block in first..=last.min(first + (1 << 20)) {
             let key = (io.device, block);
             if self.is_in_sample(key) {

@@ -14,7 +14,7 @@ pub(crate) struct QueueDepth {
     pub(crate) max: u64,
 }
 
-/// Requests under way.
+/// Computes queue depth over time.
 #[derive(Debug, Default)]
 pub(super) struct Depth {
     under_way: BinaryHeap<Reverse<Nanos>>,
@@ -25,11 +25,11 @@ pub(super) struct Depth {
     has_completions: bool,
 }
 
-/// Requests under way that are held at most.
+/// Maximum number of requests in flight that are held.
 const MAX_REQUESTS: usize = 1 << 20;
 
 impl Depth {
-    /// Takes an I/O in, and gives the depth with it.
+    /// Adds an I/O, and returns the depth including it.
     pub(super) fn add(&mut self, io: &Io) -> u64 {
         self.advance(io.issued);
         if let Some(completed) = io.completed {

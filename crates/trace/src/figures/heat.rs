@@ -1,11 +1,11 @@
-//! Heat map of a device: I/Os by place and time.
+//! Heat map of a device: I/Os by offset and time.
 
 use super::series::{Merge, Series};
 use crate::io::Io;
 
 /// Rows: ranges of the device.
 pub(crate) const ROWS: usize = 64;
-/// Bytes of a row at first.
+/// Initial size of a row in bytes.
 const MIN_ROW_BYTES: u64 = 1 << 20;
 
 /// I/Os of a slice of time, by row.
@@ -30,7 +30,7 @@ impl Merge for Column {
 #[derive(Debug)]
 pub(crate) struct HeatMap {
     columns: Series<Column>,
-    /// Bytes of a row.
+    /// Size of a row in bytes.
     pub(crate) row: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Figures of a trace, in memory that does not grow with its length.
+//! Figures of a trace, in bounded memory.
 
 mod blocks;
 mod depth;
@@ -18,18 +18,18 @@ use crate::io::{DeviceIndex, Io, NameIndex, Op};
 use blocks::Blocks;
 use depth::{Depth, QueueDepth};
 
-/// Streams that a device's I/O is taken to be of at most: an I/O that begins where one of the last ones ended goes
-/// on with it.
+/// Maximum number of sequential streams tracked for a device: an I/O that begins where one of the last I/Os ended
+/// continues its stream.
 const MAX_STREAMS: usize = 32;
-/// Names and sizes of which there are figures; the others are put together.
+/// Maximum number of names and of sizes with figures of their own; all others are summed.
 const MAX_GROUPS: usize = 4096;
 
-/// I/Os of one kind.
+/// Figures of a group of I/Os.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Group {
     pub(crate) ios: u64,
     pub(crate) bytes: Bytes,
-    /// Latency from issue to completion, of those whose completion was recorded.
+    /// Latency from issue to completion, for I/Os whose completion was recorded.
     pub(crate) latency: Histogram,
 }
 
@@ -43,7 +43,7 @@ impl Group {
     }
 }
 
-/// I/O of a slice of time.
+/// I/O in a slice of time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Slice {
     pub(crate) reads: u64,
@@ -52,7 +52,7 @@ pub(crate) struct Slice {
     pub(crate) bytes: u64,
     pub(crate) latency: Histogram,
     pub(crate) deepest: u64,
-    /// Distinct bytes from the start to the end of the slice.
+    /// Distinct bytes accessed from the start of the trace to the end of the slice.
     pub(crate) distinct: u64,
 }
 
@@ -95,7 +95,7 @@ pub(crate) struct Figures {
 }
 
 impl Figures {
-    /// Takes an I/O in; they come in the order of their issue.
+    /// Adds an I/O; I/Os must be in the order of their issue.
     pub(crate) fn add(&mut self, io: &Io) {
         let of_op = match io.op {
             Op::Read => &mut self.reads,
@@ -132,7 +132,7 @@ impl Figures {
         slice.distinct = distinct;
     }
 
-    /// Takes the place of a read or a write in.
+    /// Adds the offset of a read or a write.
     fn add_place(&mut self, io: &Io) {
         if !matches!(io.op, Op::Read | Op::Write) {
             return;
@@ -160,7 +160,7 @@ impl Figures {
         self.reads.ios + self.writes.ios + self.flushes.ios + self.discards.ios
     }
 
-    /// The highest rate of a slice of time, in I/Os a second without discards.
+    /// The highest rate in a slice of time, in I/Os per second without discards.
     pub(crate) fn peak_iops(&self) -> f64 {
         let slices = self.over_time.slices().iter();
         let most = slices
@@ -174,17 +174,17 @@ impl Figures {
         self.blocks.distinct()
     }
 
-    /// True if the trace touches more than is counted exactly, so that it was counted in a sample.
+    /// True if the trace accesses more blocks than can be counted exactly, so that they were sampled.
     pub(crate) fn is_sampled(&self) -> bool {
         self.blocks.is_sampled()
     }
 
-    /// Share of the reads and writes that goes to the hottest part of the bytes that were touched.
+    /// Shares of the reads and writes that go to the hottest blocks.
     pub(crate) fn skew(&self) -> Vec<Skew> {
         self.blocks.skew()
     }
 
-    /// Queue depth; `None` where completions were not recorded.
+    /// Queue depth; `None` if completions were not recorded.
     pub(crate) fn depth(&mut self) -> Option<QueueDepth> {
         self.depth.end(self.end)
     }

@@ -1,15 +1,15 @@
-//! Values over time: a bounded number of slices, which become wider as a trace becomes longer.
+//! Values over time, in a bounded number of slices, which become wider as the trace becomes longer.
 
 use record::Nanos;
 
-/// Slices at most.
+/// Maximum number of slices.
 pub(crate) const MAX_SLICES: usize = 512;
-/// Width of a slice at first.
+/// Initial width of a slice.
 const MIN_SLICE_WIDTH: Nanos = Nanos(100_000_000);
 
-/// Values that can be put together.
+/// Values of adjacent slices that can be merged.
 pub(crate) trait Merge: Default {
-    /// Takes in the value of the slice behind.
+    /// Merges the value of the next slice into this one.
     fn merge(&mut self, later: &Self);
 }
 
@@ -55,7 +55,7 @@ impl<T: Merge> Series<T> {
         self.slices = halved;
     }
 
-    /// The slices, to change them.
+    /// The slices, mutable.
     pub(super) fn slices_mut(&mut self) -> &mut [T] {
         &mut self.slices
     }

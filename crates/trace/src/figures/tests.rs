@@ -9,7 +9,7 @@ fn of(ios: impl IntoIterator<Item = Io>) -> Figures {
 
 #[test]
 fn depth_is_the_mean_over_time() {
-    // Two at once for 10 ns, then one for 10 ns, then none for 20 ns until a last one of no time.
+    // Two in flight for 10 ns, one for 10 ns, none for 20 ns, then one with a latency of zero.
     let io = |issued, completed| Io {
         completed: Some(Nanos(completed)),
         ..read_at(issued, 0)

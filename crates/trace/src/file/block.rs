@@ -9,25 +9,26 @@ use record::{Bytes, Nanos};
 use super::{DeviceEntry, Tick, columns};
 use crate::io::{Caveats, Described, DeviceIndex, Io, NameIndex, Op};
 
-/// I/Os of a block at most.
+/// Maximum number of I/Os in a block.
 pub(super) const MAX_IOS: usize = 4096;
-/// Bytes of names in a block at most; a name is cut off at [`MAX_NAME_BYTES`].
+/// Maximum bytes of all names in a block.
 const MAX_NAME_BYTES_IN_BLOCK: usize = 128 << 10;
+/// Maximum bytes of a name; a longer one is truncated.
 const MAX_NAME_BYTES: usize = 4096;
 const MAX_DEVICES: usize = 1024;
 
 const FUA: u64 = 4;
 const FAILED: u64 = 8;
 
-/// Tables in front of the columns.
+/// Tables before the columns.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Tables {
     ios: usize,
     /// Ticks at the first issue.
     first: u64,
-    /// Number of low bits that are 0 in all offsets and lengths, and left out.
+    /// Number of low bits that are 0 in all offsets and lengths, and are not stored.
     shift: u32,
-    /// Events that the recorder had lost by then.
+    /// Number of events that the recorder had lost by then.
     lost: u64,
     ambiguous: u64,
     pub(super) devices: Vec<DeviceEntry>,
@@ -46,7 +47,7 @@ pub(super) struct Builder {
 }
 
 impl Builder {
-    /// Number of I/Os that wait.
+    /// Number of I/Os in the unfinished block.
     pub(super) fn len(&self) -> usize {
         self.ios.len()
     }
@@ -57,7 +58,7 @@ impl Builder {
             || self.devices.len() >= MAX_DEVICES
     }
 
-    /// Takes an I/O in. Its numbers of device and names become those of the block's tables.
+    /// Adds an I/O. The indices of its device and names are replaced by those of the block's tables.
     pub(super) fn push(&mut self, io: &Io, described: &dyn Described) {
         let device = *self.device_numbers.entry(io.device).or_insert_with(|| {
             let device = described.devices().get(usize::from(io.device.0));
@@ -98,7 +99,7 @@ impl Builder {
         Some(NameIndex(number))
     }
 
-    /// The block, after which the builder is empty.
+    /// Returns the block, and empties the builder.
     pub(super) fn build(&mut self, tick: Tick, caveats: Caveats) -> Vec<u8> {
         let built = std::mem::take(self);
         let ios = &built.ios;
@@ -118,7 +119,7 @@ impl Builder {
             devices: built.devices,
             names: built.names,
         };
-        // A structure of numbers and strings becomes JSON without fail.
+        // Numbers and strings can always be written as JSON.
         let head = serde_json::to_vec(&tables).unwrap_or_default();
         let mut out = (head.len() as u32).to_le_bytes().to_vec();
         out.extend(head);
@@ -130,7 +131,7 @@ impl Builder {
 }
 
 const COLUMNS: usize = 10;
-/// Columns of versions without threads.
+/// Number of columns in versions without threads.
 const COLUMNS_WITHOUT_THREADS: usize = 9;
 
 fn to_columns(ios: &[Io], tables: &Tables, tick: Tick) -> [Vec<u64>; COLUMNS] {
@@ -183,7 +184,7 @@ fn op_of(code: u64) -> Op {
     }
 }
 
-/// Signed numbers as unsigned ones, of which those near 0 are small.
+/// Zigzag encoding: maps signed numbers near 0 to small unsigned ones.
 fn zigzag(value: i64) -> u64 {
     ((value << 1) ^ (value >> 63)).cast_unsigned()
 }
@@ -192,18 +193,18 @@ fn from_zigzag(value: u64) -> i64 {
     (value >> 1).cast_signed() ^ -(value & 1).cast_signed()
 }
 
-/// A block that was read.
+/// A decoded block.
 #[derive(Debug)]
 pub(super) struct Block {
     pub(super) devices: Vec<DeviceEntry>,
     pub(super) names: Vec<String>,
     pub(super) lost: u64,
     pub(super) ambiguous: u64,
-    /// Devices and names are numbers of these tables.
+    /// I/Os; their devices and names are indices into these tables.
     pub(super) ios: Vec<Io>,
 }
 
-/// Reads a block; what is wrong with it where it is damaged.
+/// Decodes a block; the error describes the damage.
 pub(super) fn read(bytes: &[u8], tick: Tick) -> Result<Block, &'static str> {
     let (length, rest) = bytes.split_first_chunk().ok_or("a block is too short")?;
     let length = u32::from_le_bytes(*length) as usize;

@@ -1,5 +1,5 @@
-//! Columns of numbers: the number of bytes that the largest takes, then the lowest byte of each number, then the
-//! second of each, and so on. Bytes that are alike lie side by side, which packs well.
+//! Columns of numbers: the number of bytes of the largest number, then the lowest byte of each number, then the second
+//! byte of each, and so on. Similar bytes are adjacent, which compresses well.
 
 /// Appends a column.
 pub(super) fn put(out: &mut Vec<u8>, values: &[u64]) {

@@ -1,4 +1,4 @@
-//! Frames around blocks: kind, lengths, checksum, and the block's bytes, packed by deflate.
+//! Frames around blocks: kind, lengths, checksum, and the block's bytes, compressed with deflate.
 //!
 //! | bytes | content |
 //! | --- | --- |
@@ -17,7 +17,7 @@ use flate2::{Compression, Crc};
 
 const MAGIC: &[u8; 4] = b"dsTB";
 const HEAD: usize = 20;
-/// Length of a block at most, so that a reader's memory is bounded.
+/// Maximum length of a block, so that a reader's memory is bounded.
 pub(super) const MAX_BLOCK_BYTES: usize = 1 << 20;
 
 /// Kind of a block of a trace file.
@@ -27,9 +27,9 @@ pub(super) enum BlockKind {
     Head,
     /// I/Os.
     Ios,
-    /// End of a trace that was closed.
+    /// End of the trace, in a file that was closed.
     End,
-    /// A kind of a later version; it is passed over.
+    /// A kind of a later version, which is skipped.
     Unknown,
 }
 
@@ -53,7 +53,7 @@ impl BlockKind {
 /// A frame around a block.
 pub(super) fn pack(kind: BlockKind, block: &[u8]) -> Vec<u8> {
     let mut encoder = DeflateEncoder::new(Vec::new(), Compression::new(4));
-    // Into memory it does not fail.
+    // Writing to memory does not fail.
     let _ = encoder.write_all(block);
     let packed = encoder.finish().unwrap_or_default();
     let mut described = [0; 12];
@@ -76,9 +76,9 @@ fn checksum(described: &[u8], packed: &[u8]) -> u32 {
 pub(super) enum Frame {
     /// A block.
     Whole(BlockKind, Vec<u8>),
-    /// The checksum is not the bytes'; the next frame is behind them.
+    /// The checksum is wrong; the next frame follows.
     Damaged(&'static str),
-    /// The bytes are no beginning of a frame.
+    /// The bytes are not the beginning of a frame.
     Lost,
     /// The file ends within a frame.
     Cut,
@@ -108,7 +108,7 @@ pub(super) fn read(source: &mut impl BufRead) -> io::Result<(Frame, u64)> {
         u32::from_le_bytes(bytes) as usize
     };
     let (packed_length, length) = (length(4), length(8));
-    // Deflate adds 5 bytes for each 16 KiB that it cannot pack, and a few for its end.
+    // Deflate adds 5 bytes for each 16 KiB that it cannot compress, and a few at the end.
     if !head.starts_with(MAGIC)
         || length > MAX_BLOCK_BYTES
         || packed_length > MAX_BLOCK_BYTES + MAX_BLOCK_BYTES / 1024
@@ -131,7 +131,7 @@ pub(super) fn read(source: &mut impl BufRead) -> io::Result<(Frame, u64)> {
     Ok((frame, taken))
 }
 
-/// A writer that takes as many bytes as it may, and no more.
+/// A writer that accepts a bounded number of bytes.
 struct Bounded(Vec<u8>, usize);
 
 impl io::Write for Bounded {

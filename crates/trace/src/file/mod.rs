@@ -1,5 +1,5 @@
-//! The trace file of this program (docs/design/trace-format.md): blocks that are each packed, checked, and
-//! readable without the others.
+//! The trace file of this program (docs/design/trace-format.md): blocks, each compressed, with a checksum, and readable
+//! without the others.
 
 mod block;
 mod columns;
@@ -17,12 +17,12 @@ use record::{Bytes, Nanos};
 
 use crate::io::{Device, WriteCache};
 
-/// Start of every file.
+/// Magic number of the file.
 const MAGIC: &[u8; 16] = b"disksmith trace\n";
-/// Version that is written, and the highest that is read. Version 1 may have no column of threads.
+/// Version that is written, and the highest that can be read. Version 1 may lack the column of threads.
 const VERSION: u32 = 2;
 
-/// True if a file begins so.
+/// True if a file begins with the magic number.
 pub(crate) fn matches(start: &[u8]) -> bool {
     start.starts_with(MAGIC)
 }
@@ -33,10 +33,10 @@ pub(crate) fn matches(start: &[u8]) -> bool {
 pub struct Tick(pub Nanos);
 
 impl Tick {
-    /// Tick of a recording: a tenth of a microsecond, which is less than an interrupt adds to any time, and packs
+    /// Tick of a recording: a tenth of a microsecond, which is less than the delay of an interrupt, and compresses
     /// well.
     pub const RECORDED: Tick = Tick(Nanos(100));
-    /// Tick of a conversion from another file, so that nothing is lost.
+    /// Tick of a conversion from another file, without loss.
     pub const EXACT: Tick = Tick(Nanos(1));
 
     fn of(self, time: Nanos) -> u64 {

@@ -1,4 +1,4 @@
-//! Reading a trace file.
+//! Reads a trace file.
 
 use std::path::{Path, PathBuf};
 use std::vec::IntoIter;
@@ -12,18 +12,18 @@ use crate::input::Input;
 use crate::io::{Caveats, Device, DeviceIndex, Header, Io, NameIndex, ReadError, TraceReader};
 use crate::names::Names;
 
-/// Reader of a trace file: a block at a time.
+/// Reader of a trace file, one block at a time.
 pub(crate) struct FileReader {
     input: Input,
     path: PathBuf,
-    /// Bytes that were read.
+    /// Number of bytes read so far.
     at: u64,
     header: Header,
     tick: Tick,
     names: Names,
     caveats: Caveats,
     block: IntoIter<Io>,
-    /// Numbers in the trace of the block's devices and names.
+    /// Indices in the trace for the block's devices.
     devices: Vec<DeviceIndex>,
     block_names: Vec<NameIndex>,
     last: Nanos,
@@ -76,7 +76,7 @@ impl FileReader {
         })
     }
 
-    /// Reads on to the next block of I/Os; false at the end.
+    /// Reads the next block of I/Os; false at the end.
     fn next_block(&mut self) -> Result<bool, ReadError> {
         loop {
             let offset = self.at;
@@ -104,7 +104,7 @@ impl FileReader {
                     return Ok(false);
                 }
                 Frame::Whole(BlockKind::Head | BlockKind::Unknown, _) => {}
-                // A block that was being written when the machine stopped has its length, and not its bytes.
+                // If the machine stopped during a write, the last block has its length but not its bytes.
                 Frame::Damaged(detail) if !self.is_at_end()? => {
                     return Err(self.damaged(offset, detail));
                 }
@@ -139,7 +139,7 @@ impl FileReader {
         }
     }
 
-    /// Takes a block over, with its tables.
+    /// Uses a block, with its tables.
     fn take(&mut self, block: Block, offset: u64) -> Result<(), ReadError> {
         if block.ios.first().is_some_and(|io| io.issued < self.last) {
             return Err(self.damaged(offset, "a block is earlier than the one before it"));
@@ -168,7 +168,7 @@ impl FileReader {
         Ok(())
     }
 
-    /// The I/O with the trace's numbers instead of the block's.
+    /// The I/O with the trace's indices instead of the block's.
     fn of_trace(&self, io: Io) -> Io {
         let name = |index: Option<NameIndex>| Some(self.block_names[index?.0 as usize]);
         Io {
@@ -183,7 +183,7 @@ impl FileReader {
 impl Iterator for FileReader {
     type Item = Result<Io, ReadError>;
 
-    /// Reads the next I/O; after a damaged block, from the next one.
+    /// Reads the next I/O; after the error for a damaged block, from the next block.
     fn next(&mut self) -> Option<Self::Item> {
         loop {
             if let Some(io) = self.block.next() {

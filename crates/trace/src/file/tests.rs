@@ -68,7 +68,7 @@ fn write(path: &Path, ios: &[Io], block: usize) {
     assert_eq!(writer.finish().unwrap(), ios.len() as u64);
 }
 
-/// I/Os of a file, the errors on the way, and what is to be doubted.
+/// I/Os of a file, errors while reading it, and its caveats.
 fn read(path: &Path) -> (Vec<Io>, Vec<ReadError>, Caveats) {
     let mut reader = open(path).unwrap();
     let (mut ios, mut errors) = (Vec::new(), Vec::new());
@@ -145,7 +145,7 @@ proptest! {
     }
 }
 
-/// The column of threads is the last; where no I/O has one it is one byte, its width 0.
+/// The column of threads is the last; if no I/O has a thread, it is one byte: the width 0.
 #[test]
 fn a_file_of_version_1_is_read_without_its_column_of_threads_and_a_later_version_is_named() {
     let folder = tempfile::tempdir().unwrap();
@@ -272,7 +272,7 @@ fn random_io_takes_at_most_12_bytes() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
-    fn noise_behind_the_start_never_panics(noise in prop::collection::vec(any::<u8>(), 0..300)) {
+    fn noise_after_the_start_never_panics(noise in prop::collection::vec(any::<u8>(), 0..300)) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t");
         write(&path, &[read_at(1, 2)], 1);

@@ -1,4 +1,4 @@
-//! Writing a trace file.
+//! Writes a trace file.
 
 use std::fs::File;
 use std::io::{self, Seek as _, Write as _};
@@ -12,24 +12,24 @@ use super::frame::{BlockKind, pack};
 use super::{EndBlock, HeadBlock, MAGIC, Tick, VERSION};
 use crate::io::{Caveats, Described, Header, Io};
 
-/// Room that the file system keeps behind what is written, for the last block: it is there on a full disk too.
+/// Bytes that are preallocated after the written blocks, for the end block: it can be written on a full disk too.
 const END_ROOM: u64 = 512;
 
-/// Writer of a trace file. Each block that was written stays readable, whatever happens later.
+/// Writer of a trace file. Every written block stays readable, whatever happens later.
 #[derive(Debug)]
 pub struct TraceWriter {
     file: File,
     tick: Tick,
     block: Builder,
-    /// I/Os of the blocks that were written.
+    /// Number of I/Os in the written blocks.
     ios: u64,
-    /// Length of the file up to its last whole block.
+    /// Length of the file up to the end of its last whole block.
     whole: u64,
     caveats: Caveats,
 }
 
 impl TraceWriter {
-    /// Begins a trace in an empty file. Of the header's format nothing is kept.
+    /// Begins a trace in an empty file. The header's format is not stored.
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -55,8 +55,8 @@ impl TraceWriter {
         Ok(writer)
     }
 
-    /// Appends an I/O, which must not be issued before the one before it. `described` names its device, its process
-    /// and its file.
+    /// Appends an I/O. I/Os must be in the order of their issue. `described` names its device, its process and its
+    /// file.
     ///
     /// # Errors
     /// When the file cannot be written; what was written before stays.
@@ -68,15 +68,15 @@ impl TraceWriter {
         }
     }
 
-    /// Sets the reasons for doubt that the next block tells of.
+    /// Sets the caveats that the next block records.
     pub fn set_caveats(&mut self, caveats: Caveats) {
         self.caveats = caveats;
     }
 
-    /// Writes the I/Os that wait for their block to be full.
+    /// Writes the unfinished block.
     ///
     /// # Errors
-    /// When the file cannot be written: then they are no part of the trace, which can still be finished.
+    /// When the file cannot be written: then its I/Os are not part of the trace, which can still be finished.
     pub fn close_block(&mut self) -> io::Result<()> {
         let ios = self.block.len();
         if ios == 0 {
@@ -105,28 +105,28 @@ impl TraceWriter {
             ambiguous: self.caveats.ambiguous,
         };
         self.put(&pack(BlockKind::End, &serde_json::to_vec(&end)?))?;
-        // The rest of the room goes back; a pipe has none.
+        // Releases preallocated space; fails for a pipe, which has none.
         let _ = self.file.set_len(self.whole);
         Ok(self.ios)
     }
 
-    /// Appends a frame, and keeps room for the last one behind it.
+    /// Appends a frame, and preallocates space for the end block after it.
     fn append(&mut self, frame: &[u8]) -> io::Result<()> {
         let room = frame.len() as u64 + END_ROOM;
         let reserve = || fallocate(&self.file, FallocateFlags::KEEP_SIZE, self.whole, room);
         match retry_on_intr(reserve) {
             Err(full @ (Errno::NOSPC | Errno::DQUOT)) => Err(full.into()),
-            // Where room cannot be kept, writing tells whether there is any.
+            // If space cannot be preallocated, the write itself shows whether there is any.
             _ => self.put(frame),
         }
     }
 
-    /// Writes a frame; one that does not fit is taken back, so that the file ends with a whole one.
+    /// Writes a frame. If it does not fit, the file is truncated, so that it ends with a whole frame.
     fn put(&mut self, frame: &[u8]) -> io::Result<()> {
         if let Err(error) = self.file.write_all(frame) {
             let cut = self.file.set_len(self.whole);
             let back = self.file.seek(io::SeekFrom::Start(self.whole));
-            // A pipe has no end to cut off.
+            // A pipe cannot be truncated.
             let _ = (cut, back);
             return Err(error);
         }

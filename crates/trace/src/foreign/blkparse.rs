@@ -13,23 +13,23 @@ use crate::text::{Fields, LineError, LineFormat, Malformed};
 
 /// Name of the format.
 pub(crate) const NAME: &str = "blkparse";
-/// Zero of its times.
+/// Origin of its times.
 pub(crate) const ZERO: TimeOrigin = TimeOrigin::Arbitrary;
 
 const SECTOR: u64 = 512;
 
-/// True if a text that begins so is of blkparse.
+/// True if a text that begins with `start` is output of blkparse.
 pub(crate) fn matches(start: &str) -> bool {
     let line = start.lines().find(|line| !is_notice(line));
     line.is_some_and(|line| head_of(line).is_ok())
 }
 
-/// True of a line without meaning: blkparse lists its files on standard output, in front of the events or behind them.
+/// True for a line without events: blkparse lists its files on standard output, before or after the events.
 fn is_notice(line: &str) -> bool {
     line.trim().is_empty() || line.starts_with("Input file ")
 }
 
-/// True of the first line of the sums behind the events: `CPU0 (sda):`, or with `-s` `kjournald (697)`.
+/// True for the first line of the sums after the events: `CPU0 (sda):`, or with `-s` `kjournald (697)`.
 fn begins_sums(line: &str) -> bool {
     let known = ["CPU", "Total (", "Throughput (", "Events ("];
     let process = line
@@ -40,7 +40,7 @@ fn begins_sums(line: &str) -> bool {
     is_process || known.iter().any(|word| line.starts_with(word))
 }
 
-/// True of lines of events.
+/// True for lines of events.
 fn is_event(line: &str) -> bool {
     let device = line.split_ascii_whitespace().next();
     device.is_some_and(is_device)
@@ -91,7 +91,7 @@ fn head_of(line: &str) -> Result<Head<'_>, Malformed> {
     })
 }
 
-/// Sector and number of sectors; `None` of a command to the driver.
+/// Sector and number of sectors; `None` for a command to the driver.
 fn place_of(head: &mut Head<'_>) -> Result<Option<(u64, u64)>, Malformed> {
     let is_flush = || of_rwbs(head.rwbs, Bytes(0)).is_some_and(|kind| kind.op == Op::Flush);
     let rest = &mut head.rest;
@@ -113,7 +113,7 @@ fn place_of(head: &mut Head<'_>) -> Result<Option<(u64, u64)>, Malformed> {
     Ok(Some((sector, sectors)))
 }
 
-/// Text of the brackets at the end; none where there are none.
+/// Text in the brackets at the end; empty if there are none.
 fn in_brackets<'a>(rest: &mut Fields<'a>) -> Result<&'a str, Malformed> {
     let text = rest.rest();
     let Some(field) = rest.next_if_any() else {
@@ -127,7 +127,7 @@ fn in_brackets<'a>(rest: &mut Fields<'a>) -> Result<&'a str, Malformed> {
     text.ok_or_else(|| field.expected("the process or the error in brackets"))
 }
 
-/// The format.
+/// Decoder of the format.
 #[derive(Debug, Default)]
 pub(crate) struct Blkparse {
     events: OrderedEvents,

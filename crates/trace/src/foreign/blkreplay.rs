@@ -9,12 +9,12 @@ use crate::text::{Fields, LineError, LineFormat, Malformed};
 
 /// Name of the format.
 pub(crate) const NAME: &str = "blkreplay";
-/// Zero of its times.
+/// Origin of its times.
 pub(crate) const ZERO: TimeOrigin = TimeOrigin::Start;
 
 const SECTOR: u64 = 512;
 
-/// True if a text that begins so is a load.
+/// True if a text that begins with `start` is a load.
 pub(crate) fn matches(start: &str) -> bool {
     start.lines().any(is_heading) || start.lines().any(|line| record_of(line).is_ok())
 }
@@ -28,8 +28,8 @@ fn is_heading(line: &str) -> bool {
     })
 }
 
-/// The format. Lines before the first record are the notice, which a load of several parts repeats behind a heading;
-/// behind one, a line of several fields is a record.
+/// Decoder of the format. Lines before the first record are a notice, which a load of several parts repeats after a
+/// heading; after a heading, a line of several fields is a record.
 #[derive(Debug, Default)]
 pub(crate) struct Blkreplay {
     has_heading: bool,
@@ -37,7 +37,7 @@ pub(crate) struct Blkreplay {
 }
 
 impl Blkreplay {
-    /// True of a line that is no notice.
+    /// True for a line that is not a notice.
     fn must_be_record(&self, line: &str) -> bool {
         self.in_records || (self.has_heading && line.matches(';').count() > 1)
     }
@@ -83,7 +83,7 @@ fn record_of(line: &str) -> Result<Record, Malformed> {
     })
 }
 
-/// Saturates: a damaged number is no place on a disk either way.
+/// Sectors as bytes. Saturates: a damaged number is not an offset on a disk anyway.
 fn bytes(sectors: u64) -> Bytes {
     Bytes(sectors.saturating_mul(SECTOR))
 }
@@ -184,7 +184,7 @@ mod tests {
             read("notice\nstart ; sector ; length ; op\n1.0 ; 8 ; 2 ; R\n2.0 ; 8 ; 2 ; X\n");
         let text = error.unwrap_err().to_string();
         assert!(text.ends_with(":4:15: expected R or W"), "{text}");
-        // So have the first ones behind a heading.
+        // So have the first ones after a heading.
         let error =
             read("notice\nstart ; sector ; length ; op\n1.0 ; x ; 2 ; R\n2.0 ; 8 ; 2 ; R\n");
         let text = error.unwrap_err().to_string();

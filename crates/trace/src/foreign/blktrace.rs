@@ -15,7 +15,7 @@ use crate::io::{NameIndex, Op, ReadError};
 
 /// Name of the format.
 pub(crate) const NAME: &str = "blktrace";
-/// Zero of its times.
+/// Origin of its times.
 pub(crate) const ZERO: TimeOrigin = TimeOrigin::Arbitrary;
 
 const MAGIC: u32 = 0x0065_6174;
@@ -28,10 +28,10 @@ const COMMAND: u32 = 1 << 9;
 const NOTIFY: u32 = 1 << 10;
 const DISCARD: u32 = 1 << 13;
 const FUA: u32 = 1 << 15;
-/// Zeroes without data; version 7 has them as writes.
+/// Write-zeroes; version 7 records them as writes.
 const WRITE_ZEROES: u32 = 1 << 22;
 
-/// Order of a file's bytes: that of the host that was traced.
+/// Byte order of a file: that of the traced host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Order {
     Little,
@@ -61,12 +61,12 @@ impl Order {
     }
 }
 
-/// True if a file begins so.
+/// True if a file that begins with `start` is blktrace's.
 pub(crate) fn matches(start: &[u8]) -> bool {
     Order::of(start).is_some()
 }
 
-/// The files of all processors, where `path` is one of them: `sda.blktrace.0`, `sda.blktrace.1`, and so on.
+/// The files of all processors, if `path` is one of them: `sda.blktrace.0`, `sda.blktrace.1`, and so on.
 pub(crate) fn of_all_processors(path: &Path) -> Vec<PathBuf> {
     let name = path.file_name().and_then(|name| name.to_str());
     let stem = name.and_then(|name| Some(name.rsplit_once(".blktrace.")?.0));
@@ -81,7 +81,7 @@ pub(crate) fn of_all_processors(path: &Path) -> Vec<PathBuf> {
     }
 }
 
-/// An event as the file has it.
+/// An event of the file.
 struct BlktraceEvent {
     time: u64,
     sector: u64,
@@ -117,7 +117,7 @@ impl Stream {
         }
     }
 
-    /// The next event; `None` at the end, which may be within an event where blktrace was killed.
+    /// The next event; `None` at the end, which may be within an event if blktrace was killed.
     fn next(&mut self, sink: &mut Sink) -> Result<Option<BlktraceEvent>, ReadError> {
         let mut head = Vec::new();
         self.fill(&mut head, 48)?;
@@ -172,7 +172,7 @@ impl Stream {
     }
 }
 
-/// The decoder.
+/// Decoder of the format.
 pub(crate) struct Blktrace {
     streams: Vec<(Stream, Option<BlktraceEvent>)>,
     begun: bool,
@@ -180,7 +180,7 @@ pub(crate) struct Blktrace {
     events: OrderedEvents,
 }
 
-/// Names of processes that are known at a time.
+/// Maximum number of process names held.
 const MAX_PROCESSES: usize = 1 << 16;
 
 impl Blktrace {
@@ -237,7 +237,7 @@ impl Blktrace {
     fn event(&self, raw: &BlktraceEvent, sink: &mut Sink) -> Result<Option<Event>, ReadError> {
         let category = (raw.action >> 16) as u32;
         let failed = raw.error != 0;
-        // The bit above is set where a cgroup's number is in front of the data.
+        // Only the low byte: a higher bit means that a cgroup id precedes the data.
         let step = match raw.action as u8 {
             1 => RequestStep::Queued,
             6 => RequestStep::Requeued,

@@ -1,4 +1,4 @@
-//! Formats of public collections, one line an I/O, with commas.
+//! CSV formats of public trace collections, one I/O per line.
 
 use record::{Bytes, Nanos};
 
@@ -6,7 +6,7 @@ use crate::decode::{Sink, TimeOrigin};
 use crate::io::{Io, Op};
 use crate::text::{Field, Fields, LineError, LineFormat, Malformed};
 
-/// Zero of their times.
+/// Origin of their times.
 pub(crate) const ZERO: TimeOrigin = TimeOrigin::Unix;
 
 const SECTOR: u64 = 512;
@@ -18,7 +18,7 @@ const UNIX_IN_FILETIME: u64 = 116_444_736_000_000_000;
 pub(crate) enum Csv {
     /// MSR Cambridge: time (file time), host, disk, Read or Write, offset, size, response time (100 ns).
     Msr,
-    /// SYSTOR '17: time (s), response time (s), R, W or blank, LUN, offset, size.
+    /// SYSTOR '17: time (s), response time (s), R, W or empty, LUN, offset, size.
     Systor,
     /// Alibaba: device, R or W, offset, length, time (µs).
     Alibaba,
@@ -40,12 +40,12 @@ struct Row<'a> {
 }
 
 impl Csv {
-    /// The format of a text that begins so.
+    /// The format of a text that begins with `start`.
     pub(crate) fn of(start: &str) -> Option<Csv> {
         let mut lines = start.lines().filter(|line| !line.trim().is_empty());
         let first = lines.next()?;
         let fits = |line: &str| ALL.into_iter().find(|csv| csv.row(line).is_ok());
-        // A heading is no row, and the line behind it is.
+        // If the first line is a heading, the next one is a row.
         fits(first).or_else(|| fits(lines.next().filter(|_| is_heading(first))?))
     }
 
@@ -59,7 +59,7 @@ impl Csv {
         }
     }
 
-    /// The I/O of a line; `None` of an operation that is neither a read nor a write.
+    /// The I/O of a line; `None` for an operation that is neither a read nor a write.
     fn row(self, line: &str) -> Result<Option<Row<'_>>, Malformed> {
         let mut fields = Fields::separated(line, ',');
         let row = match self {
@@ -133,7 +133,7 @@ fn systor<'a>(fields: &mut Fields<'a>) -> Result<Option<Row<'a>>, Malformed> {
     };
     let device = fields.next("the LUN")?;
     device.number::<u32>("the LUN")?;
-    // Rows without an operation may lack these too.
+    // Rows without an operation may lack offset and length too.
     let (offset, length) = (fields.next(OFFSET)?, fields.next(LENGTH)?);
     let Some(op) = op else {
         return Ok(None);
@@ -200,7 +200,7 @@ fn tencent<'a>(fields: &mut Fields<'a>) -> Result<Row<'a>, Malformed> {
     })
 }
 
-/// The format as it is read, with the heading that may come first.
+/// Decoder of a format, which may begin with a heading.
 #[derive(Debug)]
 pub(crate) struct CsvLines {
     csv: Csv,

@@ -1,5 +1,5 @@
-//! fio's logs of I/O, versions 2 and 3 (fio's HOWTO, "Trace file format"). Version 3 begins each line with its time;
-//! its writer counts it in µs. Version 2 has times only where it has `wait`, in µs since the action before it.
+//! fio's I/O logs, versions 2 and 3 (fio's HOWTO, "Trace file format"). In version 3 each line begins with its time, in
+//! µs as fio writes it. Version 2 has times only in `wait` actions, in µs since the previous action.
 
 use record::{Bytes, Nanos};
 
@@ -7,7 +7,7 @@ use crate::decode::{Sink, TimeOrigin};
 use crate::io::{Io, Op};
 use crate::text::{Fields, LineError, LineFormat};
 
-/// Zero of its times.
+/// Origin of its times.
 pub(crate) const ZERO: TimeOrigin = TimeOrigin::Start;
 
 /// Version of a log.
@@ -20,7 +20,7 @@ pub(crate) enum Version {
 }
 
 impl Version {
-    /// The version of a text that begins so.
+    /// The version of a text that begins with `start`.
     pub(crate) fn of(start: &str) -> Option<Version> {
         match start.lines().next()?.trim() {
             "fio version 2 iolog" => Some(Version::Two),
@@ -38,7 +38,7 @@ impl Version {
     }
 }
 
-/// The format.
+/// Decoder of the format.
 #[derive(Debug)]
 pub(crate) struct Iolog {
     version: Version,
@@ -58,7 +58,7 @@ impl Iolog {
 
 impl LineFormat for Iolog {
     fn line(&mut self, line: &str, sink: &mut Sink) -> Result<(), LineError> {
-        // The first line is the version, which was read before.
+        // The first line is the version, which was examined before.
         if !std::mem::replace(&mut self.in_actions, true) || line.trim().is_empty() {
             return Ok(());
         }

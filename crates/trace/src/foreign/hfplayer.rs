@@ -1,6 +1,6 @@
-//! hfplayer's lines with commas (umn-cris/hfplayer): the heading, which begins with `#`, names the columns, of which
-//! files have different ones. Operations are `RD` and `WR`, or `RD_IN` and `WR_IN` in what a controller dumped, where
-//! `_OUT` are the completions of these.
+//! hfplayer's CSV (umn-cris/hfplayer). The heading, which begins with `#`, names the columns; they differ between
+//! files. Operations are `RD` and `WR`, or in a controller's dump `RD_IN` and `WR_IN`, whose completions end with
+//! `_OUT`.
 
 use record::{Bytes, Nanos};
 
@@ -10,12 +10,12 @@ use crate::text::{Field, Fields, LineError, LineFormat, Malformed};
 
 /// Name of the format.
 pub(crate) const NAME: &str = "hfplayer";
-/// Zero of its times.
+/// Origin of its times.
 pub(crate) const ZERO: TimeOrigin = TimeOrigin::Arbitrary;
 
 const SECTOR: u64 = 512;
 
-/// Places of the columns that are read.
+/// Indices of the columns that are read.
 #[derive(Clone, Copy, Debug)]
 struct Columns {
     time: usize,
@@ -27,7 +27,7 @@ struct Columns {
 }
 
 impl Columns {
-    /// Columns that a heading names; `None` where one is missing.
+    /// Columns that a heading names; `None` if one is missing.
     fn of(heading: &str) -> Option<Columns> {
         let names: Vec<&str> = heading
             .strip_prefix('#')?
@@ -46,12 +46,12 @@ impl Columns {
     }
 }
 
-/// True if a text that begins so is of hfplayer.
+/// True if a text that begins with `start` is hfplayer's.
 pub(crate) fn matches(start: &str) -> bool {
     start.lines().next().and_then(Columns::of).is_some()
 }
 
-/// The format.
+/// Decoder of the format.
 #[derive(Debug, Default)]
 pub(crate) struct Hfplayer {
     columns: Option<Columns>,
@@ -104,7 +104,7 @@ impl LineFormat for Hfplayer {
             length: Bytes(sectors.saturating_mul(SECTOR)),
             queued: None,
             issued,
-            // None took no time: it was not measured.
+            // A latency of zero means that it was not measured.
             completed: (took > 0).then(|| issued + Nanos(took)),
             failed: false,
             process: None,

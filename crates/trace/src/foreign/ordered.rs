@@ -1,11 +1,11 @@
-//! Events of several processors, brought into the order of their time and paired.
+//! Sorts events of several processors by time, and pairs them.
 
 use crate::decode::Sink;
 use crate::event::Event;
 use crate::order::{REORDER_ENTRIES, Reorder};
 use crate::pair::Pairing;
 
-/// Events on their way to I/Os.
+/// Sorts events, and pairs them into I/Os.
 #[derive(Debug, Default)]
 pub(super) struct OrderedEvents {
     events: Reorder<Event>,
@@ -13,7 +13,7 @@ pub(super) struct OrderedEvents {
 }
 
 impl OrderedEvents {
-    /// Takes an event in, and gives on what is certain by it.
+    /// Adds an event, and passes on the I/Os whose order is certain.
     pub(super) fn push(&mut self, event: Event, sink: &mut Sink) {
         self.events.push(event);
         while self.events.len() > REORDER_ENTRIES {
@@ -21,7 +21,7 @@ impl OrderedEvents {
         }
     }
 
-    /// Gives on all events that are held; none follow.
+    /// Passes on all held events; no more follow.
     pub(super) fn end(&mut self, sink: &mut Sink) {
         while self.events.len() > 0 {
             self.pair(sink);

@@ -147,7 +147,7 @@ fn devices_and_the_start_are_read_where_the_format_has_them() {
     assert_eq!(names, ["3", "6"]);
 }
 
-/// The fields of an event in their order, each with its width, and the data behind them.
+/// The fields of an event in order, each with its width, and the data after them.
 type Fields = (Vec<(usize, u64)>, Vec<u8>);
 
 /// The events of a file of version 7.
@@ -233,7 +233,7 @@ fn files_of_several_processors_are_read_as_one() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
-    /// A file with a part of it replaced.
+    /// A file with a part replaced by noise.
     #[test]
     fn no_damage_makes_a_reader_panic(
         file in 0_usize..10, at in 0.0_f64..1.0, noise in prop::collection::vec(any::<u8>(), 0..20),
@@ -258,7 +258,7 @@ proptest! {
     }
 }
 
-/// Lines of blkparse: an fsync(2), and a commit behind a flush on a device without FUA. `own` are the letters of the
+/// Lines of blkparse: an fsync(2), and a commit after a flush on a device without FUA. `own` are the letters of the
 /// kernel's flush, `{0}` here.
 fn flushes(own: &str) -> String {
     "  8,0    0        1     0.000000000    99  Q FWS [db]
@@ -278,7 +278,7 @@ fn flushes(own: &str) -> String {
 }
 
 #[test]
-fn a_repeated_completion_behind_a_flush_is_no_io_and_no_doubt() {
+fn a_repeated_completion_after_a_flush_is_no_io_and_not_ambiguous() {
     let folder = tempfile::tempdir().unwrap();
     for own in ["FN", "FF", "FWS"] {
         let path = folder.path().join("flushes.txt");

@@ -7,9 +7,9 @@ use crate::class::Class;
 use crate::figures::{Figures, Group, HeatMap, Series, Slice};
 use crate::io::DeviceIndex;
 
-/// Devices with a heat map of their own at most.
+/// Maximum number of devices with a heat map.
 const MAX_MAPS: usize = 4;
-/// Lines of a chart at most.
+/// Maximum number of lines in a chart.
 const MAX_LINES: usize = 7;
 
 /// Draws all charts that the trace has figures for.
@@ -144,7 +144,7 @@ fn depth_over_time(series: &Series<Slice>) -> Option<Chart> {
         })
 }
 
-/// Cumulative distributions of latency, of the classes with most I/Os.
+/// Cumulative distributions of latency for the classes with most I/Os.
 fn distributions(figures: &Figures) -> Option<Chart> {
     let mut classes: Vec<(&Class, &Group)> = figures
         .classes

@@ -1,5 +1,5 @@
-//! The page of a trace: rate, latency and queue depth over time, the places that were touched, and the distribution
-//! of latency by class.
+//! The page of a trace: rate, latency and queue depth over time, a heat map of offsets, and the distribution of latency
+//! by class.
 
 mod charts;
 

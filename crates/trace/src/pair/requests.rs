@@ -1,14 +1,14 @@
-//! Requests that were issued, in that order, and those that are under way, by their ends.
+//! Issued requests in the order of issue, with an index of those in flight by their end.
 
 use std::collections::{BTreeSet, VecDeque};
 
 use crate::event::Event;
 use crate::io::{DeviceIndex, Io, Op};
 
-/// Requests that are asked at most for one completion.
+/// Maximum number of requests examined for one completion.
 const MAX_LOOKUPS: usize = 64;
 
-/// A request that was issued.
+/// An issued request.
 #[derive(Debug)]
 pub(super) struct Request {
     pub(super) io: Io,
@@ -26,13 +26,13 @@ impl Request {
     }
 }
 
-/// Requests by their number, which counts them in the order of their issue.
+/// Requests by number, in the order of issue.
 #[derive(Debug, Default)]
 pub(super) struct Requests {
     list: VecDeque<Request>,
-    /// Number of the first of `list`.
+    /// Number of the first request in `list`.
     first: u64,
-    /// Requests under way: device, operation, first byte behind them, number.
+    /// Requests in flight: device, operation, end offset, number.
     under_way: BTreeSet<(DeviceIndex, Op, u64, u64)>,
 }
 
@@ -51,7 +51,7 @@ impl Requests {
         self.under_way.is_empty()
     }
 
-    /// None is under way any longer.
+    /// Marks all requests as no longer in flight.
     pub(super) fn give_up(&mut self) {
         for (.., number) in std::mem::take(&mut self.under_way) {
             if let Some(request) = self.get(number) {
@@ -72,7 +72,7 @@ impl Requests {
         self.list.front()
     }
 
-    /// Removes the first, which is under way no longer.
+    /// Removes the first request, which is then no longer in flight.
     pub(super) fn pop(&mut self) -> Option<Request> {
         self.unlink(self.first);
         self.first += 1;
@@ -92,11 +92,11 @@ impl Requests {
         Some(&self.list.get(self.at(number)?)?.io)
     }
 
-    /// The request that an event ends, and whether there are several of which it can be. Of several it is the one of
-    /// this length, and among these the first, as most devices keep that order.
+    /// The request that an event completes, and true if several match. Of several, it is one of the same length, and of
+    /// these the first, as most devices keep this order.
     ///
-    /// The last part of a request ends where the whole does, however many parts there are, and whether all of them are
-    /// told of or only the last.
+    /// The last part of a request ends where the request ends, however many parts there are, and whether all of them or
+    /// only the last is reported.
     pub(super) fn find(&self, event: &Event) -> Option<(u64, bool)> {
         let (device, op, end) = (event.device, event.op, event.end());
         let numbers = self
@@ -114,7 +114,7 @@ impl Requests {
         Some((number, fitting.nth(1).is_some()))
     }
 
-    /// A request that these bytes are a part of, and not the last.
+    /// A request of which these bytes are a part, but not the last.
     pub(super) fn around(&self, event: &Event) -> Option<u64> {
         let (device, op, end) = (event.device, event.op, event.end());
         let behind = self
@@ -127,7 +127,7 @@ impl Requests {
         })
     }
 
-    /// Takes a request from those that are under way.
+    /// Marks a request as no longer in flight.
     pub(super) fn unlink(&mut self, number: u64) {
         if let Some(request) = self.get(number)
             && std::mem::take(&mut request.under_way)

@@ -79,7 +79,7 @@ fn completions_of_parts_add_up() {
         event(2, DONE, Op::Read, 0, 8),
         event(3, DONE, Op::Read, 8, 8),
         event(4, DONE, Op::Read, 16, 8),
-        // The driver goes on with the rest behind an error (scsi_io_completion), or ends all at once.
+        // After an error the driver continues with the rest (scsi_io_completion), or ends all at once.
         event(5, RequestStep::Issued, Op::Write, 0, 24),
         event(6, RequestStep::Completed { failed: true }, Op::Write, 0, 8),
         event(7, DONE, Op::Write, 8, 16),
@@ -93,8 +93,8 @@ fn completions_of_parts_add_up() {
     assert_eq!(ambiguous, 0);
 }
 
-/// md, and dm before Linux 6.0: each part of a bio has an event of its own (bio_split), and they come in any order.
-/// That of the bio itself, which is the last part by then, comes last.
+/// md, and dm before Linux 6.0: each part of a bio has an event of its own (bio_split), in any order. The event of the
+/// bio itself, which is then the last part, is the last one.
 #[test]
 fn a_bio_that_was_split_ends_with_its_last_part() {
     let (ios, ambiguous) = paired(&[
@@ -113,8 +113,8 @@ fn a_bio_that_was_split_ends_with_its_last_part() {
     assert_eq!((failed, ambiguous), (vec![false, true, false], 0));
 }
 
-/// dm since Linux 6.0 cuts off what it has sent (bio_trim), and only the rest has an event. A RAM disk has come to the
-/// end of a bio when that completes.
+/// dm since Linux 6.0 cuts off the part that it has sent (bio_trim), and only the rest has an event. A RAM disk has
+/// advanced a bio to its end when it completes.
 #[test]
 fn a_bio_that_was_trimmed_ends_with_what_is_left_of_it() {
     let (ios, ambiguous) = paired(&[
@@ -148,7 +148,7 @@ fn an_io_is_of_the_process_that_made_its_bio() {
         let (ios, _) = paired(&[
             of(process, event(1, RequestStep::Queued, Op::Write, 0, 8)),
             of(dispatcher, event(2, RequestStep::Issued, Op::Write, 0, 8)),
-            // One whose bio was not seen.
+            // A request whose bio was not seen.
             of(dispatcher, event(3, RequestStep::Issued, Op::Write, 8, 8)),
         ]);
         assert_eq!(ios[0].process, process);
@@ -191,7 +191,7 @@ fn requests_of_one_place_are_distinguished_by_their_length_and_counted() {
         event(2, RequestStep::Issued, Op::Read, 0, 16),
         event(3, DONE, Op::Read, 8, 8),
         event(4, DONE, Op::Read, 0, 16),
-        // Of a request that nobody saw.
+        // Of a request whose issue was not seen.
         event(5, DONE, Op::Read, 64, 8),
     ]);
     assert_eq!(times(&ios[0]), (None, 1, Some(3)));
@@ -230,7 +230,7 @@ fn a_flush_before_a_write_is_recorded_of_devices_without_requests() {
         ]
     );
     assert_eq!(ambiguous, 0);
-    // The kernel makes a request of its own of it where there are requests.
+    // On a device with requests, the kernel issues a separate request for it.
     let (ios, _) = paired(&[
         write(1, RequestStep::Queued),
         event(2, RequestStep::Issued, Op::Flush, 0, 0),
@@ -350,7 +350,7 @@ fn by_completion_a_request_that_hangs_leaves_when_it_ends() {
 }
 
 proptest! {
-    /// Requests of any places and lengths, some under way at once, complete in any order.
+    /// Requests of any offsets and lengths, some in flight at once, which complete in any order.
     #[test]
     fn every_request_leaves_once(requests in prop::collection::vec((0_u64..4, 1_u64..3, 0_u64..20), 1..60)) {
         let mut events = Vec::new();

@@ -1,4 +1,4 @@
-//! Capture of requests from the kernel's tracepoints.
+//! Captures requests from the kernel's tracepoints.
 
 use std::collections::HashSet;
 use std::fs;
@@ -18,13 +18,13 @@ use crate::names::Names;
 use crate::pair::Pairing;
 use crate::tracepoints::{BufferBounds, BufferSize, TracedDevice, Tracepoints};
 
-/// Time that the read of the check may take.
+/// Timeout of the test read.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Reason for which nothing is recorded.
+/// Reason why nothing can be recorded.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum CaptureError {
-    /// The kernel does not let us trace.
+    /// The kernel does not permit tracing.
     #[error(transparent)]
     Tracefs(#[from] TracefsError),
     /// The buffers cannot be read.
@@ -33,7 +33,7 @@ pub(super) enum CaptureError {
     /// The device cannot be read.
     #[error("{0} could not be read to check the recorder: {1}")]
     Check(String, io::Error),
-    /// A request that was made is not among the events.
+    /// The test read is not among the events.
     #[error(
         "a read of {0} was made, and no event is of it: the kernel gives this device another number in its events, \
          or none"
@@ -41,7 +41,7 @@ pub(super) enum CaptureError {
     Unseen(String),
 }
 
-/// Requests as the kernel tells them.
+/// Capture of the requests that the kernel reports.
 pub(super) struct Capture {
     tracepoints: Tracepoints,
     pairing: Pairing,
@@ -49,7 +49,7 @@ pub(super) struct Capture {
     with_names: bool,
     pids: Pids,
     begun: Nanos,
-    /// Events that had been lost when the recording began.
+    /// Number of events that had been lost when the recording began.
     lost_before: u64,
 }
 
@@ -75,7 +75,7 @@ impl Pids {
 }
 
 impl Capture {
-    /// Begins to trace, and checks by a read of each device that its events come.
+    /// Begins to trace, and verifies with a test read on each device that its events arrive.
     pub(super) fn start(
         root: &Root,
         targets: &[Target],
@@ -115,7 +115,7 @@ impl Capture {
         Ok(capture)
     }
 
-    /// Reads a block of a device and waits for the events of that.
+    /// Reads a block of a device, and waits for the events of this read.
     fn check(&mut self, index: DeviceIndex, target: &Target) -> Result<(), CaptureError> {
         let node = target.device.node();
         let blocks = target.device.size.0 / CHECKED as u64;
@@ -148,7 +148,7 @@ impl Capture {
         self.lost_before = self.tracepoints.lost();
     }
 
-    /// Takes over the events that are there, and pairs those that are settled.
+    /// Reads the available events, and pairs those whose order is certain.
     pub(super) fn poll(&mut self) -> io::Result<()> {
         let settled = Tracepoints::settled();
         self.collect()?;
@@ -187,12 +187,12 @@ impl Capture {
         while self.tracepoints.pair(settled, &mut self.pairing) {}
     }
 
-    /// The next request that is complete, with times since the recording began.
+    /// The next complete request, with times since the recording began.
     pub(super) fn pop(&mut self) -> Option<Io> {
         loop {
             let io = self.pairing.pop()?;
             if io.issued < self.begun {
-                // Of the check, or of before: what these left behind is no fault of the trace.
+                // Requests of the test read, or from before the recording, do not make the trace ambiguous.
                 self.pairing.ambiguous = 0;
                 continue;
             }
@@ -222,19 +222,19 @@ impl Capture {
         self.tracepoints.buffer()
     }
 
-    /// Bounds of that size.
+    /// Bounds of the buffer size.
     pub(super) fn bounds(&self) -> BufferBounds {
         self.tracepoints.bounds()
     }
 }
 
-/// Names of a recording: of processes by the capture, of files by itself.
+/// Names of a recording's devices and files; the capture has the names of processes.
 pub(super) struct RecordingNames {
     pub(super) devices: Vec<Device>,
     pub(super) names: Names,
 }
 
-/// Numbers of files' names begin here; those of processes' are below.
+/// First index of file names; those of process names are below.
 const FILES: u32 = 1 << 24;
 
 impl RecordingNames {
@@ -249,13 +249,13 @@ impl RecordingNames {
         NamedBy(self, capture)
     }
 
-    /// Number of a file's name.
+    /// Index of a file's name.
     pub(super) fn file(&mut self, name: &str) -> NameIndex {
         NameIndex(self.names.number(name).0 + FILES)
     }
 }
 
-/// Names of both.
+/// Names of files and of processes.
 pub(super) struct NamedBy<'a>(&'a RecordingNames, &'a Capture);
 
 impl Described for NamedBy<'_> {

@@ -1,4 +1,4 @@
-//! Files of a data folder by their places on the recorded devices.
+//! Maps offsets on the recorded devices to the files of a data folder.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs::{self, File};
@@ -17,12 +17,12 @@ use super::target::Target;
 use crate::io::{DeviceIndex, Io};
 use ui::exit::Failure;
 
-/// Time between two polls of the files.
+/// Interval at which the files are mapped again.
 const INTERVAL: Duration = Duration::from_secs(5);
-/// Extents that are held at most: 64 MiB.
+/// Maximum number of extents held: 64 MiB.
 const MAX_EXTENTS: usize = 1 << 20;
 
-/// A run of a file.
+/// An extent of a file on a device.
 #[derive(Clone, Debug)]
 struct Run {
     device: DeviceIndex,
@@ -31,7 +31,7 @@ struct Run {
     file: Arc<str>,
 }
 
-/// The files' places, refreshed while the recording runs.
+/// The files' extents, refreshed while the recording runs.
 pub(super) struct Dataset {
     /// Sorted by device and begin.
     runs: Vec<Run>,
@@ -41,22 +41,22 @@ pub(super) struct Dataset {
 /// A folder and the devices below it.
 struct Folder {
     path: PathBuf,
-    /// Recorded devices by the numbers that files have, and where these begin on them.
+    /// Recorded devices by the device numbers of files, and the offset of the file's device (a partition) on them.
     devices: HashMap<DeviceNumber, (DeviceIndex, u64)>,
 }
 
-/// State of a walk through a folder: places found so far, and folders that are left.
+/// State of a walk through a folder: extents found so far, and folders that are left.
 #[derive(Default)]
 struct FolderWalk {
     runs: Vec<Run>,
-    /// Files and folders by their device and number.
+    /// Device and inode of the files and folders seen so far.
     seen: HashSet<(u64, u64)>,
-    /// Folders whose entries are still to be looked at.
+    /// Folders whose entries are not examined yet.
     folders: Vec<PathBuf>,
 }
 
 impl Dataset {
-    /// Maps the files of a folder, and goes on to do so.
+    /// Maps the files of a folder, and repeats this in a thread of its own.
     pub(super) fn start(
         root: &Root,
         devices: &Devices,
@@ -107,7 +107,7 @@ impl Dataset {
         Ok(Dataset { runs, next })
     }
 
-    /// The file that an I/O is of.
+    /// The file to which an I/O belongs.
     pub(super) fn file_of(&mut self, io: &Io) -> Option<Arc<str>> {
         if let Ok(runs) = self.next.try_recv() {
             self.runs = runs;
@@ -121,7 +121,7 @@ impl Dataset {
     }
 }
 
-/// Ends when the recording has ended, at the latest with the process.
+/// Maps the files at intervals until the recording has ended.
 fn refresh(folder: &Folder, send: &SyncSender<Vec<Run>>) {
     loop {
         thread::sleep(INTERVAL);
@@ -132,7 +132,7 @@ fn refresh(folder: &Folder, send: &SyncSender<Vec<Run>>) {
 }
 
 impl Folder {
-    /// Places of the files, and then of those that links lead to, such as PostgreSQL's `pg_wal` and its tablespaces.
+    /// Extents of the files, and then of those behind symbolic links, such as PostgreSQL's `pg_wal` and tablespaces.
     /// Files on other devices are left out.
     fn runs(&self) -> Vec<Run> {
         let mut walk = FolderWalk::default();
@@ -158,7 +158,7 @@ impl Folder {
     }
 
     fn visit(&self, path: PathBuf, walk: &mut FolderWalk) {
-        // A file that was removed meanwhile has no name.
+        // A file that was removed meanwhile is left out.
         let Ok(found) = fs::metadata(&path) else {
             return;
         };
@@ -171,7 +171,7 @@ impl Folder {
         if found.is_dir() {
             walk.folders.push(path);
         } else if found.is_file() && walk.runs.len() < MAX_EXTENTS {
-            // Nor has one that is not to be read.
+            // So is one that cannot be read.
             let _ = self.add(&path, &mut walk.runs);
         }
     }

@@ -31,12 +31,12 @@ use ui::context::Context;
 use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome};
 use ui::output::{OutputFile, OutputFormat};
 
-/// Time between two polls of the kernel's buffers.
+/// Interval at which the kernel's buffers are read.
 const INTERVAL: Duration = Duration::from_millis(50);
-/// I/Os wait in memory for so long at most before their block is written.
+/// Maximum time for which I/Os stay in memory before their block is written.
 const MAX_BLOCK_TIME: Nanos = Nanos::from_secs(10);
 
-/// Event that ended a recording.
+/// Reason why a recording ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -84,7 +84,7 @@ pub(crate) fn record(args: &RecordArgs, context: &mut Context, interrupt: &Atomi
     let output = OutputFile::check(&args.output, OutputFormat::Trace, args.force)?;
     target::is_elsewhere(&context.root, &devices, &targets, &args.output)?;
     let mut rate = RequestRate::start(&context.root, &targets);
-    // Files are mapped before tracing starts: until they are, nothing reads the buffers for events.
+    // Files are mapped before tracing starts, since nothing reads the event buffers meanwhile.
     let dataset = args.dataset.as_deref();
     let dataset = dataset.map(|folder| Dataset::start(&context.root, &devices, &targets, folder));
     let dataset = dataset.transpose()?;
@@ -100,7 +100,7 @@ pub(crate) fn record(args: &RecordArgs, context: &mut Context, interrupt: &Atomi
         has_completions: true,
         has_flushes: true,
     };
-    // Whoever sees the head of the file may rely on it that the next I/O is recorded.
+    // Once the header is in the file, every further I/O is recorded.
     capture.begin();
     let writer = begin(&output, &header)?;
     if context.watched {
@@ -134,7 +134,7 @@ pub(crate) fn record(args: &RecordArgs, context: &mut Context, interrupt: &Atomi
     Ok(CommandEnd::Done)
 }
 
-/// Begins the trace under another name, so that an earlier one gives way only when there is room for this one.
+/// Begins the trace under another name, so that an existing file is replaced only if there is space for the new one.
 fn begin(output: &OutputFile, header: &Header) -> Result<TraceWriter, Failure> {
     let begun = output.begin().and_then(|new| {
         let writer = TraceWriter::new(new.file.try_clone()?, header, Tick::RECORDED)?;
@@ -153,7 +153,7 @@ fn unwritten(path: &Path, error: io::Error) -> anyhow::Error {
     ))
 }
 
-/// True if a file system, or the share of it that its user may have, is full.
+/// True if a file system is full, or its user's quota is used up.
 fn is_full(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -161,7 +161,7 @@ fn is_full(error: &io::Error) -> bool {
     )
 }
 
-/// A recording that runs.
+/// A running recording.
 struct Recording {
     capture: Capture,
     rate: RequestRate,
@@ -203,7 +203,7 @@ impl Recording {
         }
     }
 
-    /// Writes what is complete.
+    /// Writes the complete requests.
     fn take(&mut self) -> io::Result<()> {
         self.writer.set_caveats(self.capture.caveats());
         while let Some(mut io) = self.capture.pop() {
@@ -228,7 +228,7 @@ impl Recording {
         let buffer = self.capture.buffer();
         let unwritten = |error| Failure::Midway(unwritten(&args.output, error));
         let ended = match self.writer.close_block() {
-            // The end has room where a block has none.
+            // The end block has preallocated space, a block of I/Os does not.
             Err(error) if is_full(&error) => RecordingEnd::DiskFull,
             closed => closed.map(|()| ended).map_err(unwritten)?,
         };
@@ -278,7 +278,7 @@ fn text(document: &Document, highest_rate: f64, bounds: BufferBounds) -> String 
                  fewer devices at once, or write the trace to a disk that answers sooner"
             ),
         });
-        // A device without counters has no rate, nor has a recording of less than a second with a --buffer.
+        // Devices without counters have no rate; neither has a recording of less than a second with --buffer.
         if highest_rate > 0.0 {
             let rate = ui::format::number(highest_rate);
             out.push_str(&format!("; the highest rate was {rate} requests a second"));

@@ -1,4 +1,4 @@
-//! Rate of the recorded devices' requests, by the kernel's counters, which miss none where events are lost.
+//! Request rate of the recorded devices, from the kernel's counters, which also count requests whose events are lost.
 
 use std::thread::sleep;
 
@@ -11,10 +11,10 @@ use super::target::Target;
 
 /// Time over which the rate is measured before a recording.
 const WINDOW_BEFORE_RECORDING: Nanos = Nanos(250_000_000);
-/// Time over which it is measured while one runs.
+/// Time over which the rate is measured during a recording.
 const WINDOW_WHILE_RECORDING: Nanos = Nanos::from_secs(1);
 
-/// Counters of the devices, and the highest rate that was seen.
+/// Counters of the devices, and the highest rate so far.
 pub(super) struct RequestRate {
     devices: Vec<(Counter, DiskStats)>,
     since: Nanos,
@@ -22,7 +22,7 @@ pub(super) struct RequestRate {
 }
 
 impl RequestRate {
-    /// Counts from now on.
+    /// Starts to measure.
     pub(super) fn start(root: &Root, targets: &[Target]) -> RequestRate {
         let counted = |target: &Target| {
             let counter = Counter::if_counted(root, &target.device)?;
@@ -44,7 +44,7 @@ impl RequestRate {
         self.highest
     }
 
-    /// Takes in what came since the last time.
+    /// Measures the rate since the last poll, if the interval is over.
     pub(super) fn poll(&mut self) {
         if now() - self.since >= WINDOW_WHILE_RECORDING {
             self.count();
@@ -54,7 +54,7 @@ impl RequestRate {
     fn count(&mut self) {
         let mut requests = 0;
         for (counter, before) in &mut self.devices {
-            // Nothing is known of a device that went.
+            // A device that was removed is left out.
             if let Ok(stats) = counter.read() {
                 let moved = stats.moved_since(before);
                 requests += moved.as_ref().map_or(0, requests_of);
@@ -66,13 +66,13 @@ impl RequestRate {
         self.highest = self.highest.max(requests as f64 / passed.as_secs_f64());
     }
 
-    /// The highest rate so far, in requests a second.
+    /// The highest rate so far, in requests per second.
     pub(super) fn highest(&self) -> f64 {
         self.highest
     }
 }
 
-/// Requests of the counters. One that was merged came to the block layer like the others.
+/// Number of requests by the counters, including merged ones, which were queued in the block layer too.
 fn requests_of(stats: &DiskStats) -> u64 {
     let merged = stats.reads_merged + stats.writes_merged + stats.discards_merged;
     stats.reads + stats.writes + stats.discards + stats.flushes + merged

@@ -1,4 +1,4 @@
-//! Devices that are recorded.
+//! The devices to record.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,11 +11,11 @@ use crate::pair::IoLayer;
 use crate::tracepoints::traced;
 use ui::exit::{ExitClass as _, Failure};
 
-/// A device that is recorded.
+/// A device to record.
 #[derive(Clone, Debug)]
 pub(super) struct Target {
     pub(super) device: BlockDevice,
-    /// Partitions of the device, whose bios bear their numbers.
+    /// Partitions of the device, whose bios carry the partition's number.
     pub(super) partitions: Vec<DeviceNumber>,
     pub(super) traced: IoLayer,
 }
@@ -35,7 +35,7 @@ impl Target {
     }
 }
 
-/// The devices of these paths.
+/// The devices at these paths.
 pub(super) fn find(
     root: &Root,
     devices: &Devices,
@@ -77,7 +77,7 @@ pub(super) fn find(
     Ok(targets)
 }
 
-/// Refuses to write the trace onto a device that is recorded, which would record itself.
+/// Refuses to write the trace to a recorded device, since the recording would record itself.
 pub(super) fn is_elsewhere(
     root: &Root,
     devices: &Devices,

@@ -2,12 +2,12 @@
 
 use std::str::FromStr;
 
-/// The place in a line where something else was expected.
+/// Error: the position in a line at which something else was expected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Malformed {
     /// Column, from 1.
     pub(crate) column: usize,
-    /// Text that the format has there.
+    /// What the format has at this position.
     pub(crate) expected: String,
 }
 
@@ -20,7 +20,7 @@ impl Malformed {
     }
 }
 
-/// A field without the white space around it.
+/// A field, without surrounding white space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Field<'a> {
     /// Text of the field.
@@ -29,7 +29,7 @@ pub(crate) struct Field<'a> {
 }
 
 impl Field<'_> {
-    /// Error of another text than this one.
+    /// The error if this field should have been `expected`.
     pub(crate) fn expected(&self, expected: &str) -> Malformed {
         Malformed::new(self.column, expected)
     }
@@ -39,7 +39,7 @@ impl Field<'_> {
         self.text.parse().map_err(|_| self.expected(expected))
     }
 
-    /// Parses the field as a number times `10^decimals`, cut off behind so many decimals.
+    /// Parses the field as a number, multiplied by `10^decimals` and truncated.
     pub(crate) fn fixed(&self, decimals: u32, expected: &str) -> Result<u64, Malformed> {
         fixed(self.text, decimals).ok_or_else(|| self.expected(expected))
     }
@@ -58,13 +58,13 @@ pub(crate) enum Separator {
 #[derive(Clone, Debug)]
 pub(crate) struct Fields<'a> {
     line: &'a str,
-    /// Start of the next field; `None` behind the last.
+    /// Start of the next field; `None` after the last.
     at: Option<usize>,
     separator: Separator,
 }
 
 impl<'a> Fields<'a> {
-    /// Fields that `separator` parts.
+    /// Fields separated by `separator`.
     pub(crate) fn separated(line: &'a str, separator: char) -> Fields<'a> {
         Fields {
             line,
@@ -73,7 +73,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Fields that white space parts.
+    /// Fields separated by white space.
     pub(crate) fn spaced(line: &'a str) -> Fields<'a> {
         Fields {
             line,
@@ -82,14 +82,14 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// The next field, which is to be there.
+    /// The next field; an error if there is none.
     pub(crate) fn next(&mut self, expected: &str) -> Result<Field<'a>, Malformed> {
         let column = self.column(self.line.len());
         self.next_if_any()
             .ok_or_else(|| Malformed::new(column, expected))
     }
 
-    /// The next field. With white space as the separator there is none of no length.
+    /// The next field, if there is one. With white space as the separator, fields are never empty.
     pub(crate) fn next_if_any(&mut self) -> Option<Field<'a>> {
         let rest = &self.line[self.at?..];
         let blank = rest.len() - rest.trim_start().len();
@@ -110,7 +110,7 @@ impl<'a> Fields<'a> {
         })
     }
 
-    /// Everything behind the fields that were taken.
+    /// The rest of the line after the fields read so far.
     pub(crate) fn rest(&self) -> &'a str {
         self.at.map_or("", |at| self.line[at..].trim())
     }
@@ -120,8 +120,8 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// The value of a decimal number times `10^decimals`, cut off behind so many decimals; `None` for another text,
-/// and for a number that 64 bits do not hold.
+/// The value of a decimal number, multiplied by `10^decimals` and truncated; `None` if the text is not a number, or
+/// the value exceeds 64 bits.
 pub(crate) fn fixed(text: &str, decimals: u32) -> Option<u64> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());

@@ -1,4 +1,4 @@
-//! Lines of text and their fields, with the place of what is malformed.
+//! Reads lines of text and their fields; errors name line and column.
 
 mod fields;
 
@@ -11,7 +11,7 @@ use crate::decode::{Decode, Sink};
 use crate::input::Input;
 use crate::io::ReadError;
 
-/// Bytes that a line may have.
+/// Maximum bytes of a line.
 const MAX_LINE_BYTES: usize = 64 << 10;
 
 /// A format whose records are lines.
@@ -19,15 +19,15 @@ pub(crate) trait LineFormat: Send {
     /// Decodes a line into `sink`.
     fn line(&mut self, line: &str, sink: &mut Sink) -> Result<(), LineError>;
 
-    /// Decodes what is left behind the last line.
+    /// Handles the end of the file.
     fn end(&mut self, _sink: &mut Sink) {}
 }
 
-/// Reason for which a line was not taken.
+/// Reason why a line was not decoded.
 pub(crate) enum LineError {
     /// The line is malformed.
     Malformed(Malformed),
-    /// The trace is not readable, regardless of the line's form.
+    /// The trace cannot be read, although the line is well-formed.
     Trace(ReadError),
 }
 
@@ -43,7 +43,7 @@ impl From<ReadError> for LineError {
     }
 }
 
-/// Decoder of a format of lines.
+/// Decoder of a text format.
 pub(crate) struct TextDecoder<F> {
     format: F,
     input: Input,
@@ -102,7 +102,7 @@ impl<F: LineFormat> Decode for TextDecoder<F> {
             self.format.end(sink);
             return Ok(false);
         }
-        // Names in another encoding are kept as far as they can be read.
+        // Names may have another encoding; invalid UTF-8 is replaced.
         let line = String::from_utf8_lossy(&self.line);
         match self.format.line(&line, sink) {
             Ok(()) => Ok(true),

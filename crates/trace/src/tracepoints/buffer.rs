@@ -6,17 +6,17 @@ use linux::Root;
 use linux::machine::{available_memory, memory, online_processors};
 use record::{Bytes, Nanos};
 
-/// Bounds of the share of the memory that a processor's buffer takes at any rate.
+/// Bounds of the minimum size of a processor's buffer, which it has at any rate of requests.
 const GUARANTEED_SHARE: RangeInclusive<Bytes> = Bytes::MIB..=Bytes::mib(32);
-/// Share of the memory that all buffers take together at any rate, within these bounds.
+/// Fraction (1/n) of the memory for the minimum size of all buffers together, within these bounds.
 const SHARE_OF_MEMORY: u64 = 128;
-/// Share of the available memory that all buffers take together at most.
+/// Fraction (1/n) of the available memory that all buffers together take at most.
 const SHARE_OF_AVAILABLE: u64 = 32;
-/// Bytes of a request's events in the kernel's buffers: 60 of its arrival, 72 of its issue and 56 of its completion,
-/// rounded up. The fields of Linux 6.18; earlier ones are shorter.
+/// Bytes of a request's events in the kernel's buffers: 60 for queueing, 72 for issue and 56 for completion, rounded
+/// up. Sizes of Linux 6.18; those of earlier versions are smaller.
 const REQUEST: u64 = 192;
-/// Longest time between two reads of the buffers that loses nothing: the reader also writes the trace, and waits for a
-/// disk that does not answer. The kernel aborts a request of SCSI or NVMe after 30 s (SD_TIMEOUT, NVME_IO_TIMEOUT).
+/// Time between two reads of the buffers without loss of events. The reader also writes the trace, and may wait for a
+/// disk that does not answer: the kernel aborts a request to SCSI or NVMe after 30 s (SD_TIMEOUT, NVME_IO_TIMEOUT).
 pub(crate) const MAX_READ_INTERVAL: Nanos = Nanos::from_secs(30);
 
 /// Size of each processor's buffer.
@@ -24,7 +24,7 @@ pub(crate) const MAX_READ_INTERVAL: Nanos = Nanos::from_secs(30);
 pub(crate) enum BufferSize {
     /// The size that the user gave.
     Exactly(Bytes),
-    /// A size for so many requests a second.
+    /// A size for this rate in requests per second.
     ForRate(f64),
 }
 
@@ -46,8 +46,8 @@ pub(crate) struct BufferBounds {
 }
 
 impl BufferBounds {
-    /// The bounds of a machine. The kernel has `possible` buffers, and gives memory to those of processors that are
-    /// online (`trace_rb_cpu_prepare`).
+    /// The bounds on this machine. The kernel has `possible` buffers, and allocates memory for those of online
+    /// processors (`trace_rb_cpu_prepare`).
     pub(super) fn of(root: &Root, possible: usize) -> BufferBounds {
         let total = memory(root).unwrap_or_default();
         let available = available_memory(root).unwrap_or_default();
@@ -66,8 +66,7 @@ impl BufferBounds {
         BufferBounds { least, most }
     }
 
-    /// The option of a recording with larger buffers than a size that did not do at this rate; `None` where the memory
-    /// has no room for them.
+    /// The option for larger buffers than a size that was too small at this rate; `None` if memory is insufficient.
     pub(crate) fn larger(self, rate: f64, too_small: Bytes) -> Option<String> {
         let wanted = size_for(rate).0.max(too_small.0.saturating_mul(2));
         let size = Bytes(wanted.min(self.most.0) / Bytes::MIB.0 * Bytes::MIB.0);
@@ -75,14 +74,14 @@ impl BufferBounds {
     }
 }
 
-/// Size that holds the events of [`MAX_READ_INTERVAL`] at a rate of requests a second, all of which one processor may
-/// issue and complete. In whole MiB, as a person would write it.
+/// Size that holds the events of [`MAX_READ_INTERVAL`] at a rate in requests per second, all of which one processor may
+/// issue and complete. Rounded to whole MiB.
 fn size_for(rate: f64) -> Bytes {
     let events = rate * MAX_READ_INTERVAL.as_secs_f64() * REQUEST as f64;
     Bytes((events as u64).next_multiple_of(Bytes::MIB.0))
 }
 
-/// The option of a recording that loses nothing at this rate.
+/// The option for a recording that loses no events at this rate.
 pub(crate) fn option_for(rate: f64) -> String {
     option(size_for(rate).max(Bytes::MIB))
 }

@@ -1,4 +1,4 @@
-//! Events of the kernel's tracepoints of the block layer, decoded by the formats that the kernel gives.
+//! Decodes events of the block layer's tracepoints by the format descriptions of the kernel.
 
 use record::{Bytes, Nanos};
 
@@ -9,7 +9,7 @@ use crate::io::{DeviceIndex, Op};
 
 const SECTOR: u64 = 512;
 
-/// A tracepoint, and what it tells.
+/// A tracepoint of the block layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tracepoint {
     Queue,
@@ -54,11 +54,11 @@ pub(super) struct Decoder {
     comm: Option<Field>,
 }
 
-/// An event whose device and process are not looked up yet.
+/// A decoded event, whose device and process are not looked up yet.
 #[derive(Debug)]
 pub(crate) struct DecodedEvent<'a> {
     pub(crate) event: Event,
-    /// The kernel's number of the device.
+    /// Device number in the kernel's encoding (MKDEV).
     pub(crate) device: u32,
     pub(crate) thread: u32,
     pub(crate) comm: Option<std::borrow::Cow<'a, str>>,
@@ -90,19 +90,19 @@ impl Decoder {
         })
     }
 
-    /// True of the completion of a bio, which is a part of a request where the device has requests.
+    /// True for the completion of a bio, which is a part of a request if the device has requests.
     pub(super) fn is_bio_completion(&self) -> bool {
         self.tracepoint == Tracepoint::BioComplete
     }
 
-    /// The event; `None` of what moves no data of a user.
+    /// Decodes an event; `None` if its request transfers no user data.
     pub(super) fn decode<'a>(&self, raw: RawEvent<'a>) -> Option<DecodedEvent<'a>> {
         let bytes = raw.bytes;
         let length = Bytes(self.sectors.number(bytes)?.saturating_mul(SECTOR));
         let rwbs = self.rwbs.text(bytes)?;
         let kind = of_rwbs(&rwbs, length)?;
         let sector = self.sector.number(bytes)?;
-        // A command that the kernel passes through has no place. Nor has its own request for a flush.
+        // Pass-through commands have no sector. Neither has the kernel's own flush request.
         if sector == u64::MAX && kind.op != Op::Flush {
             return None;
         }

@@ -1,4 +1,4 @@
-//! The kernel's events of the block layer, as they come.
+//! Collects the block layer's events from the kernel's tracepoints.
 
 mod buffer;
 mod decoder;
@@ -19,15 +19,15 @@ pub(crate) use buffer::{BufferBounds, BufferSize, MAX_READ_INTERVAL, option_for}
 use decoder::Decoder;
 pub(crate) use decoder::{DecodedEvent, Tracepoint};
 
-/// Time after which an event of any processor is surely in its buffer.
+/// Time after which an event is certainly in its processor's buffer.
 const BUFFER_DELAY: Nanos = Nanos(2_000_000);
-/// A filter must be shorter: the kernel takes less than a page.
+/// Maximum length of a filter: the kernel accepts less than a page.
 const MAX_FILTER_BYTES: usize = 4000;
 
-/// A device whose events are wanted.
+/// A device whose events are collected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TracedDevice {
-    /// Number of the device, or of a partition of it, whose bios bear it.
+    /// Number of the device, or of a partition, whose bios carry the partition's number.
     pub(crate) number: DeviceNumber,
     pub(crate) index: DeviceIndex,
     pub(crate) traced: IoLayer,
@@ -36,7 +36,7 @@ pub(crate) struct TracedDevice {
 /// Tracepoints of the block layer in an instance of their own.
 pub(crate) struct Tracepoints {
     readers: Readers,
-    // Behind the readers, which keep it from being removed.
+    // Declared after the readers: while they are open, the instance cannot be removed.
     instance: Instance,
     decoders: HashMap<u16, Decoder>,
     devices: HashMap<u32, (DeviceIndex, IoLayer)>,
@@ -51,8 +51,8 @@ pub(crate) struct Tracepoints {
 impl Tracepoints {
     /// An instance that traces nothing yet.
     ///
-    /// The size of the buffers is set here once: while the kernel changes it, it records nothing and counts nothing as
-    /// lost (since 6.1.68 and 6.7).
+    /// The size of the buffers is set only here: while the kernel changes it, it records no events and does not count
+    /// them as lost (since 6.1.68 and 6.7).
     pub(crate) fn open(root: &Root, buffer: BufferSize) -> Result<Tracepoints, TracefsError> {
         let instance = Instance::create(root, Tracefs::open(root)?)?;
         let readers = instance.readers()?;
@@ -77,7 +77,7 @@ impl Tracepoints {
         })
     }
 
-    /// Traces these devices from now on; with `queue` also the time at which their bios came to the block layer.
+    /// Traces these devices from now on; with `queue` also the queueing of their bios.
     pub(crate) fn trace(
         &mut self,
         wanted: &[TracedDevice],
@@ -95,7 +95,7 @@ impl Tracepoints {
             .iter()
             .map(|one| (kernel_number(one.number), (one.index, one.traced)))
             .collect();
-        // Completions come first, so that no issue is seen whose completion is not.
+        // Completions are enabled first, so that every issue that is seen has its completion.
         for (tracepoint, filter) in [
             (Tracepoint::BioComplete, of(IoLayer::Bios)),
             (Tracepoint::Complete, of(IoLayer::Requests)),
@@ -111,7 +111,7 @@ impl Tracepoints {
         Ok(())
     }
 
-    /// Takes over the events that are there; `process` gives the number of the process's name.
+    /// Reads the available events; `process` returns the index of a process's name.
     pub(crate) fn collect(
         &mut self,
         mut process: impl FnMut(&DecodedEvent<'_>) -> Option<NameIndex>,
@@ -123,7 +123,7 @@ impl Tracepoints {
             order,
             ..
         } = self;
-        // What comes during this call is for the next one: it must end under any load.
+        // Events that arrive during this call are left for the next one: the call must end under any load.
         let began = now();
         let most = readers.read(|page| {
             let mut last = Nanos(0);
@@ -139,7 +139,7 @@ impl Tracepoints {
                 let Some((device, traced)) = devices.get(&decoded.device) else {
                     continue;
                 };
-                // Without a filter, the bios of devices with requests come too.
+                // Without a filter, bios of devices with requests are reported too.
                 if decoder.is_bio_completion() && *traced == IoLayer::Requests {
                     continue;
                 }
@@ -159,7 +159,7 @@ impl Tracepoints {
         Ok(())
     }
 
-    /// Counts the events that were lost so far. The kernel's counts of all processors take a while to read.
+    /// Updates the number of lost events. Reading the kernel's counters of all processors takes a while.
     pub(crate) fn count_lost(&mut self) {
         let lost = self.instance.losses().0;
         if lost > self.lost {
@@ -168,12 +168,12 @@ impl Tracepoints {
         }
     }
 
-    /// Time before which all events are in their buffers: what is collected from now on holds them.
+    /// Time before which all events are in their buffers, so that the next collection has them.
     pub(crate) fn settled() -> Nanos {
         now() - BUFFER_DELAY
     }
 
-    /// Gives the next event up to this time to `pairing`; false if there is none.
+    /// Passes the next event up to this time to `pairing`; false if there is none.
     pub(crate) fn pair(&mut self, until: Nanos, pairing: &mut Pairing) -> bool {
         let next = self.order.peek().map(|event| event.time);
         let next = next.filter(|time| *time <= until);
@@ -195,12 +195,12 @@ impl Tracepoints {
         self.order.iter()
     }
 
-    /// Ends tracing; what is in the buffers stays.
+    /// Ends tracing; events in the buffers stay.
     pub(crate) fn stop(&self) -> io::Result<()> {
         self.instance.stop().map_err(io::Error::other)
     }
 
-    /// Events that were lost, as far as they were counted.
+    /// Number of events that were lost, at the last count.
     pub(crate) fn lost(&self) -> u64 {
         self.lost
     }
@@ -210,13 +210,13 @@ impl Tracepoints {
         self.buffer
     }
 
-    /// Bounds of that size.
+    /// Bounds of the buffer size.
     pub(crate) fn bounds(&self) -> BufferBounds {
         self.bounds
     }
 }
 
-/// Events that tell of a device's I/O: those without hardware queues, such as md and dm, take bios and have no
+/// Layer whose events report a device's I/O: devices without hardware queues, such as md and dm, take bios and have no
 /// requests.
 pub(crate) fn traced(root: &Root, device: &Device) -> IoLayer {
     let queues = root.sys.join("class/block").join(device.sysfs_name());
@@ -226,13 +226,13 @@ pub(crate) fn traced(root: &Root, device: &Device) -> IoLayer {
     }
 }
 
-/// The kernel's own form of a device's number (MKDEV).
+/// A device number in the kernel's encoding (MKDEV).
 fn kernel_number(number: DeviceNumber) -> u32 {
     number.major << 20 | number.minor
 }
 
-/// A filter that lets these devices through; `None` of no device. Of more devices than the kernel's filters hold it
-/// lets all through.
+/// A filter for these devices; `None` if there are none. If the filter would be too long for the kernel, it passes all
+/// devices.
 fn filter(devices: impl Iterator<Item = DeviceNumber>) -> Option<String> {
     let terms: Vec<String> = devices
         .map(|number| format!("dev == {}", kernel_number(number)))

@@ -15,7 +15,7 @@ pub(crate) struct TraceFinding {
     pub(crate) code: &'static str,
     /// Severity of the finding.
     pub(crate) severity: Severity,
-    /// Sentences for people.
+    /// Text of the finding.
     pub(crate) text: String,
 }
 
@@ -114,7 +114,7 @@ pub(crate) fn of(figures: &Figures, header: &Header, caveats: Caveats) -> Vec<Tr
     findings
 }
 
-/// Severity and share of a count of events that are not as they should be.
+/// Severity of a count of lost or ambiguous events, and their share as text.
 fn counted(count: u64, ios: u64) -> Option<(Severity, String)> {
     let share = count as f64 / ios.max(1) as f64;
     Some((

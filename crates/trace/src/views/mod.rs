@@ -1,4 +1,4 @@
-//! The answer of `trace show`: one document, from which JSON, text and page derive.
+//! The answer of `trace show`: one document, from which JSON, text and page are made.
 
 mod findings;
 mod text;
@@ -13,11 +13,11 @@ use serde::Serialize;
 use crate::figures::{Figures, Group};
 use crate::io::{Described as _, NameIndex, Op, TraceReader, WriteCache};
 
-/// Rows of a table of names at most; JSON has as many.
+/// Maximum number of rows in a table of names, and in JSON.
 const MAX_LISTED_NAMES: usize = 30;
-/// Sizes that are listed at most.
+/// Maximum number of sizes listed.
 const MAX_LISTED_SIZES: usize = 12;
-/// Points of the working set's growth.
+/// Number of points of the working set's growth.
 const GROWTH_POINTS: usize = 20;
 
 /// The document of `trace show --json`.
@@ -209,7 +209,7 @@ impl GroupShown {
     }
 }
 
-/// The document of a trace that was read to its end.
+/// Makes the document of a trace that was read to its end.
 pub(crate) fn document(
     file: String,
     reader: &dyn TraceReader,
@@ -292,7 +292,7 @@ pub(crate) fn document(
     }
 }
 
-/// Groups by name, the largest first; `None` where no I/O has a name.
+/// Groups by name, the largest first; `None` if no I/O has a name.
 fn named(
     groups: &std::collections::HashMap<Option<NameIndex>, Group>,
     reader: &dyn TraceReader,
@@ -387,7 +387,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// The document of a trace with these figures, of which one event was lost.
+    /// The document of a trace with these figures, with one lost event.
     pub(crate) fn shown(figures: &mut Figures) -> TraceDocument {
         let header = Header {
             format: "disksmith",

@@ -9,12 +9,12 @@ use super::{GroupShown, LatencyShown, TraceDocument};
 
 const NOT_RECORDED: &str = "not recorded";
 
-/// Heads of the columns behind the name.
+/// Titles of the columns after the name.
 pub(crate) const COLUMNS: [&str; 7] = ["I/Os", "bytes", "mean", "p50", "p99", "p99.9", "max"];
-/// Columns with a higher number go first in a narrow window.
+/// Ranks of the columns: in a narrow terminal, columns with a higher rank are dropped first.
 const RANKS: [u8; 7] = [1, 5, 6, 3, 2, 4, 3];
 
-/// The answer.
+/// The answer as text.
 pub(crate) fn text(shown: &TraceDocument, width: usize) -> String {
     let mut out = String::new();
     line(&mut out, width, &title(shown));
@@ -50,7 +50,7 @@ fn line(out: &mut String, width: usize, text: &str) {
     }
 }
 
-/// A value beside its name.
+/// Writes a name and its value.
 fn fact(out: &mut String, width: usize, name: &str, value: &str) {
     let name = format!("  {name:<13}");
     let indent = " ".repeat(name.len());
@@ -77,7 +77,7 @@ pub(crate) fn title(shown: &TraceDocument) -> String {
 /// Figures of a trace, with their names.
 pub(crate) fn facts(shown: &TraceDocument) -> Vec<(&'static str, String)> {
     let bytes = |value: u64| Bytes(value).to_string();
-    // A count, unlike a rate, has nothing behind the point.
+    // A count, unlike a rate, has no decimals.
     let counted = |count: u64| number(count as f64).trim_end_matches(".0").to_owned();
     let count = |count: u64, what| ui::format::count(count as usize, what);
     let flushes = match shown.flushes_recorded {
@@ -153,16 +153,16 @@ pub(crate) fn facts(shown: &TraceDocument) -> Vec<(&'static str, String)> {
             }),
         ),
     ];
-    // Otherwise each class has its own.
+    // Otherwise each class shows its latency.
     if shown.classes.iter().all(|class| class.latency.is_none()) {
         facts.push(("latency", NOT_RECORDED.to_owned()));
     }
-    // Without reads and writes there are neither sizes nor places.
+    // Without reads and writes there are neither sizes nor offsets.
     facts.retain(|(_, value)| !value.is_empty());
     facts
 }
 
-/// The highest rate of a slice of time; of a trace that is shorter than one, none.
+/// The highest rate in a slice of time; empty if the trace is shorter than a slice.
 fn peak(shown: &TraceDocument) -> String {
     if shown.seconds < shown.peak_seconds {
         return String::new();
@@ -205,7 +205,7 @@ fn table(out: &mut String, name: &str, rows: Vec<Vec<String>>, width: usize) {
     }
 }
 
-/// Rows of the devices, where several have I/Os.
+/// Rows of the devices; `None` unless several have I/Os.
 pub(crate) fn device_rows(shown: &TraceDocument) -> Option<Vec<Vec<String>>> {
     let groups = || shown.devices.iter().map(|device| &device.group);
     let with_ios = groups().filter(|group| group.ios > 0);

@@ -1,4 +1,4 @@
-//! blktrace's binary events, version 7, as of one processor.
+//! blktrace's binary events, version 7, as if from one processor.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -19,7 +19,7 @@ const EIO: u16 = 5;
 pub(super) struct Blktrace<W> {
     out: W,
     sequence: u32,
-    /// Name that was last written of each number.
+    /// The last written name of each thread id.
     named: HashMap<u32, NameIndex>,
 }
 
@@ -72,14 +72,14 @@ impl<W: Write> Blktrace<W> {
         self.out.write_all(&bytes)
     }
 
-    /// Number of the thread, or of the process, whose name is written first.
+    /// Id of the event's thread, or the number of its process; a new name is written before it.
     fn process(&mut self, event: &Event, described: &dyn Described) -> io::Result<u32> {
         let pid = pid_of(event);
         let Some(index) = event.process else {
             return Ok(pid);
         };
         if self.named.insert(pid, index) != Some(index) {
-            // As the kernel does: 16 bytes with a zero at the end.
+            // As in the kernel: 16 bytes, zero-terminated.
             let mut data = [0; 16];
             let name = described.name(index).unwrap_or_default().bytes().take(15);
             for (to, from) in data.iter_mut().zip(name) {

@@ -1,4 +1,4 @@
-//! I/Os as events in the order of their time.
+//! Converts I/Os to events in the order of time.
 
 use std::io;
 
@@ -15,11 +15,11 @@ pub(super) trait EventOutput {
     fn finish(&mut self) -> io::Result<()>;
 }
 
-/// Events on their way to a writer.
+/// Sorts events, and passes them to a writer.
 pub(super) struct Events<W> {
     writer: W,
     waiting: Reorder<Event>,
-    /// Names are requested at the end too, when the trace is not available any more.
+    /// Names used so far, which are needed at the end too, when the trace is no longer available.
     known: UsedNames,
 }
 
@@ -85,7 +85,7 @@ impl<W: EventOutput> Output for Events<W> {
                 });
             }
         };
-        // fio's reader and others take the events of queueing alone, so that there is always one.
+        // fio's reader and others use only queueing events, so that one is always written.
         push(Some(io.queued.unwrap_or(io.issued)), RequestStep::Queued);
         push(Some(io.issued), RequestStep::Issued);
         push(io.completed, RequestStep::Completed { failed: io.failed });

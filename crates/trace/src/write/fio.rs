@@ -1,4 +1,4 @@
-//! fio's logs of I/O, which `fio --read_iolog` runs.
+//! fio's I/O logs, which `fio --read_iolog` replays.
 
 use std::io::{self, Write};
 
@@ -10,20 +10,20 @@ use crate::io::{Described, Io, Op};
 pub(super) enum Version {
     /// Times are `wait` actions.
     Two,
-    /// Times are in front of the lines.
+    /// Each line begins with its time.
     Three,
 }
 
-/// fio discards waits below this (HOWTO, "wait").
+/// Minimum wait: fio ignores shorter ones (HOWTO, "wait").
 const MIN_WAIT_US: u64 = 100;
 
 /// Writer.
 pub(super) struct Iolog<W> {
     out: W,
     version: Version,
-    /// Files that were added.
+    /// Number of files that were added.
     added: usize,
-    /// Time that the waits so far make, in µs.
+    /// Sum of the waits so far, in µs.
     waited: u64,
 }
 
@@ -47,7 +47,8 @@ impl<W: Write> Iolog<W> {
     }
 }
 
-/// fio splits at white space, and takes a name without a folder for a file of its own folder.
+/// File name of a device. fio splits lines at white space, and takes a name without a folder as a file of its working
+/// directory.
 fn file_name(described: &dyn Described, place: usize) -> String {
     let name = described
         .devices()

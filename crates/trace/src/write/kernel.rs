@@ -1,14 +1,14 @@
-//! Numbers of devices and threads, and letters of operations, as the kernel writes them.
+//! Device numbers, thread ids and letters of operations, as the kernel writes them.
 
 use crate::event::{Event, FIRST_SUBSTITUTE};
 use crate::io::Op;
 
-/// A device's number: its own where it has one, else one by its place.
+/// A device's number: the one in its name if it has one, else a number made from its index.
 pub(super) fn number_of(name: &str, place: usize) -> (u32, u32) {
     own_number(name).unwrap_or((259, place as u32))
 }
 
-/// The number of a device that is named by it, `major,minor`.
+/// The number of a device whose name is `major,minor`.
 pub(super) fn own_number(name: &str) -> Option<(u32, u32)> {
     let (major, minor) = name.split_once(',')?;
     let number = (major.parse().ok()?, minor.parse().ok()?);
@@ -16,7 +16,7 @@ pub(super) fn own_number(name: &str) -> Option<(u32, u32)> {
     Some(number).filter(fits)
 }
 
-/// Number of an event's thread, or else one that stands for its process's name, or 0.
+/// Thread id of an event, or else a number that stands for its process's name, or 0.
 pub(super) fn pid_of(event: &Event) -> u32 {
     let substitute = || Some(FIRST_SUBSTITUTE.saturating_add(event.process?.0));
     event.thread.or_else(substitute).unwrap_or(0)

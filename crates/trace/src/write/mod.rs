@@ -1,4 +1,4 @@
-//! Traces as other tools read them.
+//! Writes traces in the formats of other tools.
 
 mod blkparse;
 mod blktrace;
@@ -23,20 +23,20 @@ pub(crate) enum TraceFormat {
     Blktrace,
     /// blkparse's text.
     Blkparse,
-    /// fio's log of I/O, version 2.
+    /// fio's I/O log, version 2.
     Iolog2,
-    /// fio's log of I/O, version 3.
+    /// fio's I/O log, version 3.
     Iolog3,
 }
 
-/// A part of an I/O that not every format holds, or that a format cannot leave open.
+/// A part of an I/O that some format cannot hold, or whose absence it cannot express.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IoPart {
     /// The time of completion.
     Completion,
-    /// The time at which it came to the block layer.
+    /// The time at which it was queued in the block layer.
     Queued,
-    /// Durability before the answer (FUA).
+    /// Durability before the completion (FUA).
     Fua,
     /// An error.
     Failure,
@@ -54,18 +54,18 @@ pub(crate) enum IoPart {
     Started,
     /// Digits of its time below a microsecond.
     Nanoseconds,
-    /// A wait so short that the format has none.
+    /// A wait that is too short for the format.
     ShortWait,
-    /// An offset or a length that is no multiple of 512 bytes.
+    /// An offset or a length that is not a multiple of 512 bytes.
     OddLength,
-    /// The absence of a time before the scheduler, where the format has one of each I/O.
+    /// The absence of a queueing time, if the format has one for each I/O.
     NoQueued,
-    /// The absence of flushes from the recording, where the format has flushes.
+    /// The absence of flushes from the recording, if the format has flushes.
     NoFlushes,
 }
 
 impl IoPart {
-    /// True if it is in an I/O that `writer` has written, or in what describes its device.
+    /// True if the I/O that `writer` has just written, or the description of its device, has this part.
     fn is_in(self, io: &Io, described: &dyn Described, writer: &dyn Output) -> bool {
         let device = described.devices().get(usize::from(io.device.0));
         match self {
@@ -117,7 +117,7 @@ impl IoPart {
 }
 
 impl TraceFormat {
-    /// Parts that the format cannot hold of a trace.
+    /// Parts of a trace that the format cannot hold.
     fn lacks(self, header: &Header) -> Vec<IoPart> {
         let mut lacks = match self {
             TraceFormat::Own => return Vec::new(),
@@ -187,7 +187,7 @@ impl Output for TraceWriter {
     }
 }
 
-/// A trace that is being written.
+/// A trace that is being written in another format.
 pub(crate) struct Conversion {
     writer: Box<dyn Output>,
     lost: Vec<(IoPart, u64)>,
@@ -198,7 +198,7 @@ pub(crate) struct Conversion {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Converted {
     pub(crate) ios: u64,
-    /// Parts that the format could not hold, and of how many I/Os.
+    /// Parts that the format could not hold, each with the number of I/Os that had it.
     pub(crate) lost: Vec<(IoPart, u64)>,
 }
 

@@ -29,7 +29,7 @@ pub(crate) fn device<'a>(sample: &'a Sample, name: &str) -> &'a DeviceSample {
         .unwrap_or_else(|| panic!("no {name} in {sample:?}"))
 }
 
-/// iops, KiB/s and milliseconds.
+/// IOPS, KiB/s and mean wait in milliseconds of a flow.
 pub(crate) fn flow(flow: &Flow) -> (Option<f64>, Option<f64>, Option<f64>) {
     let round = |value: f64| (value * 1000.0).round() / 1000.0;
     (
@@ -39,7 +39,7 @@ pub(crate) fn flow(flow: &Flow) -> (Option<f64>, Option<f64>, Option<f64>) {
     )
 }
 
-/// Value of a sample under iostat's name; zero where it is not known since nothing happened.
+/// Value of a sample by iostat's column name; zero if it is unknown since there was no I/O.
 pub(crate) fn by_name(sample: &DeviceSample, name: &str) -> Option<f64> {
     let flow = match name.trim_start_matches('%').chars().next()? {
         _ if ["tps", "kB/s", "rqm/s", "await", "areq-sz"].contains(&name) => &sample.all,

@@ -1,4 +1,4 @@
-//! Logs that lack something: headers, devices, the ends of lines, or all.
+//! Tests with damaged logs: without headers, devices or line ends, or not logs at all.
 
 use formats::disk_log::{FirstReport, LogError, LogReport, Options, Reader};
 use record::Nanos;
@@ -315,7 +315,7 @@ fn a_log_of_several_hosts_is_refused_with_their_names_and_of_one_read_whatever_i
             "{error}: {log}"
         );
     }
-    // What one host's log tells before another follows is told.
+    // Reports of the first host, before the log of another follows, are returned.
     for (log, complete) in [
         (run("db1") + headless + &run("db2"), 2),
         (json("db1") + &json("db2"), 1),
@@ -330,7 +330,7 @@ fn a_log_of_several_hosts_is_refused_with_their_names_and_of_one_read_whatever_i
     for log in [
         run("db1") + &run("db1.example.com") + &run("localhost"),
         front("db1: ", &(run("db1") + &run("db1"))),
-        // What only counts runs is no host.
+        // A word that only counts runs is not a host.
         front("run1: ", &run("db1")) + &front("run2: ", &run("db1")),
         front("phase1: ", &run("db1"))
             + &front("phase2: ", &run("db1"))

@@ -1,4 +1,4 @@
-//! The forms in which sysstat 12.6 prints the same: units, names at the end, JSON, groups, colours.
+//! Tests of the formats of sysstat 12.6: units, names at the end, JSON, groups, colours.
 
 use formats::disk_log::{LogReport, Options, Reader};
 use record::sample::SourceKind;
@@ -29,7 +29,7 @@ fn every_figure_of_sysstat_12_6_is_found_under_its_name() {
     assert_eq!(files, 20);
 }
 
-/// Compares and returns how many lines of devices there were.
+/// Compares the figures, and returns the number of device lines.
 fn compared(file: &str, text: &str, readings: &[LogReport]) -> usize {
     let mut header: Vec<String> = Vec::new();
     let (mut report, mut lines) = (0, 0);
@@ -165,7 +165,7 @@ fn json_is_read_to_the_figure() {
         let text = fixture(name);
         let whole = match serde_json::from_str::<serde_json::Value>(&text) {
             Ok(whole) => whole,
-            // What the brackets missing of the one that was cut off are.
+            // A log that was cut off lacks these brackets.
             Err(_) => serde_json::from_str(&format!("{}]}}]}}}}", text.trim_end())).unwrap(),
         };
         let (readings, notes) = read(name);
@@ -200,7 +200,7 @@ fn json_is_read_to_the_figure() {
     }
 }
 
-/// A release that is a number makes the line no row of figures.
+/// A kernel release that is a number does not make the line a row of figures.
 #[test]
 fn the_host_is_named_whatever_its_kernel_is_called() {
     for kernel in ["6.1.0-13-amd64", "3.10", "6", "5.10.0"] {

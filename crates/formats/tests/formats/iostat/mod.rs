@@ -1,4 +1,4 @@
-//! The logs of iostat: what every version printed is read for what it means.
+//! Tests with logs of every version of iostat.
 
 mod common;
 mod damage;

@@ -1,5 +1,5 @@
-//! No bytes make the reader panic, hang, or say what cannot be: the fixtures, changed at random from
-//! fixed seeds. `fuzz/` does the same for longer and with the coverage in view.
+//! Tests that no bytes make the reader panic, hang, or return impossible figures: mutations of the fixtures, from fixed
+//! seeds. `fuzz/` does the same for longer, guided by coverage.
 
 use formats::disk_log::{FirstReport, Options, Reader};
 use proptest::prelude::*;
@@ -9,7 +9,7 @@ use record::sample::{DeviceSample, Sample};
 
 use crate::support::mutation::{below, mutated};
 
-/// Reads a log and holds the samples to what every sample is. Returns how many there were.
+/// Reads a log, and asserts that its samples are plausible. Returns their number.
 fn exercise(bytes: &[u8], options: Options) -> usize {
     let mut rest = bytes;
     let mut reader = Reader::new(&mut rest, options);
@@ -155,7 +155,7 @@ fn no_mutation_of_a_log_makes_the_reader_panic() {
             }
         }
     }
-    // Both happen, so that neither way is left untried.
+    // Both outcomes occur, so that both are tested.
     assert!(read > 500 && refused > 20, "{read} read, {refused} refused");
 }
 

@@ -1,4 +1,4 @@
-//! Times, dates, the first report of a run, and runs behind each other.
+//! Tests of times, dates, the first report of a run, and several runs in one log.
 
 use formats::disk_log::{DateOrder, FirstReport, LogReport, Options};
 use record::Nanos;
@@ -153,7 +153,7 @@ fn runs_of_cron_make_one_series() {
 }
 
 #[test]
-fn another_run_behind_a_cut_is_read_too() {
+fn another_run_after_a_cut_is_read_too() {
     let (json, cut, text) = (
         fixture("12.6-x.json"),
         fixture("12.6-x-term.json"),

@@ -1,5 +1,5 @@
-//! Samples of every shape: any figure known or not, devices that come and go, counters that went
-//! back, gaps.
+//! Arbitrary samples for property tests: any figure known or not, devices that appear and disappear, counters that
+//! were reset, gaps.
 
 use std::sync::Arc;
 

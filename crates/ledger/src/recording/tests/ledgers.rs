@@ -40,7 +40,7 @@ fn begin(ledger: &mut Ledger) -> Recording {
         .unwrap()
 }
 
-/// Records so many seconds in batches of five.
+/// Records some seconds of a host in batches of five samples.
 fn record(ledger: &mut Ledger, recording: &mut Recording, host: &mut Host, seconds: usize) {
     for _ in 0..seconds / 5 {
         let batch: Vec<_> = (0..5).map(|_| host.next()).collect();
@@ -146,7 +146,7 @@ fn findings_that_last_when_a_recording_ends_end_with_it() {
                 .filter(|at| !played[*at].closed.is_empty())
                 .collect();
             assert_eq!(closed, [20]);
-            // Who asks for less of it does not see its end.
+            // A shorter span does not include its end.
             let part = play(&ledger, span.0, "2026-11-20T03:00:15Z");
             assert!(part.iter().all(|one| one.closed.is_empty()));
         }
@@ -446,7 +446,7 @@ fn blocks_that_another_process_thinned_out_meanwhile_are_not_there_twice() {
     let mut host = Host::new(1, 1, day("2026-11-20T03:00:00Z"));
     record(&mut ledger, &mut recording, &mut host, 120);
     ledger.end_recording(&recording).unwrap();
-    // What the slower of two has read before the other was done.
+    // The slower of two processes has read these blocks before the other replaced them.
     let read = ledger.bodies(recording.number(), UNTHINNED, None).unwrap();
     let samples = ledger.unpacked(&read[0]).unwrap();
     let other = Ledger::open(scratch.ledger()).unwrap();

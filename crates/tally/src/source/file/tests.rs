@@ -41,7 +41,7 @@ impl Taken {
 }
 
 #[test]
-fn a_file_that_was_emptied_goes_on_after_a_restart() {
+fn a_truncated_file_is_continued_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.log");
     let mut taken = Taken::default();

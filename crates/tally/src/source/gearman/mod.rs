@@ -1,8 +1,8 @@
 //! A worker of gearmand: many jobs are grabbed on one connection, and completed when their events are in every store.
 //!
-//! A job that is not completed is given to another worker when the connection ends. So it is never failed: gearmand
-//! does not retry what failed. Its identity is its unique id, its handle and gearmand's process: producers use unique
-//! ids again, and handles begin anew with each gearmand.
+//! When the connection ends, gearmand gives jobs that are not completed to another worker. So no job is reported as
+//! failed: gearmand does not retry failed jobs. A job's identity is its unique id, handle and gearmand's process id:
+//! producers reuse unique ids, and each gearmand process numbers its handles from the beginning.
 
 pub(crate) mod protocol;
 
@@ -17,13 +17,13 @@ use self::protocol::{Stream, kind, parts, request};
 use super::{Delivery, Identity, Intake, PollResult, Source};
 use crate::store::Key;
 
-/// The most jobs that are requested at once.
+/// Maximum number of jobs that are requested at once.
 const MAX_GRABS: usize = 256;
 /// Bytes of jobs beyond which fewer are requested at once: a job has up to 64 MiB.
 const MAX_GRABBED_BYTES: usize = 4 << 20;
-/// Jobs that may be under way on the connection.
+/// Maximum number of uncompleted jobs on the connection.
 const MAX_JOBS: usize = 100_000;
-/// Time for an answer of gearmand.
+/// Timeout for an answer of gearmand.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A function of a gearmand.
@@ -31,15 +31,15 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 pub struct GearmanFunction {
     /// `host:port`.
     pub server: String,
-    /// Function that its jobs are of.
+    /// Name of the function.
     pub function: String,
 }
 
 impl GearmanFunction {
-    /// The place in `gearman://host:port/function`, without the scheme.
+    /// Parses `host:port/function`, the part of an address after `gearman://`.
     ///
     /// # Errors
-    /// A sentence.
+    /// If the text names no function.
     pub fn parse(text: &str) -> Result<GearmanFunction, String> {
         let wrong = || {
             format!(
@@ -94,12 +94,12 @@ pub struct Gearman {
 #[derive(Debug)]
 struct Worker {
     stream: Stream<TcpStream>,
-    /// Gearmand's process.
+    /// Process id of gearmand.
     instance: Vec<u8>,
     asleep: bool,
-    /// Jobs to ask for at once.
+    /// Number of jobs to request at once.
     grab: usize,
-    /// Handles of jobs since the last batch.
+    /// Handles of the jobs since the last batch.
     taken: Vec<Box<[u8]>>,
     /// Handles of the jobs of batches that are not committed.
     sealed: VecDeque<(u64, Vec<Box<[u8]>>)>,
@@ -107,7 +107,7 @@ struct Worker {
 
 struct Job {
     handle: Box<[u8]>,
-    /// `None` without a unique id: a handle and a process alone come again, as in a container that starts anew.
+    /// Identity; `None` without a unique id: a handle and a process id alone can recur, as in a restarted container.
     key: Option<Key>,
     lines: Vec<u8>,
 }
@@ -147,7 +147,7 @@ impl Gearman {
             return Ok(PollResult::Idle);
         }
         if intake.take(&deliveries).is_err() {
-            // They are given to another worker.
+            // gearmand gives its jobs to another worker.
             self.worker = None;
             return Ok(PollResult::Idle);
         }
@@ -165,7 +165,7 @@ impl Worker {
         let mut instance = Vec::new();
         BufReader::new(admin.take(256)).read_until(b'\n', &mut instance)?;
         if !instance.starts_with(b"OK ") {
-            // Without it, jobs of a gearmand that was started anew could be taken for earlier ones.
+            // Without it, jobs of a restarted gearmand could be taken for earlier ones.
             return Err(io::Error::other(
                 "it does not report its process (getpid); it is no gearmand",
             ));
@@ -288,7 +288,7 @@ impl Source for Gearman {
 
     fn poll(&mut self, wait: Duration, intake: &mut dyn Intake) -> PollResult {
         self.step(wait, intake).unwrap_or_else(|error| {
-            // What was not completed comes again, and is completed then without being counted again.
+            // Jobs that were not completed are delivered again, and are then completed without being counted again.
             self.worker = None;
             PollResult::Down(error.to_string())
         })
@@ -319,7 +319,8 @@ impl Source for Gearman {
 }
 
 impl Drop for Worker {
-    /// Waits until gearmand has read what was completed: an end with unread bytes could overtake it.
+    /// Waits until gearmand has read the completions: closing a connection with unread data resets it, and could
+    /// discard them.
     fn drop(&mut self) {
         let _ = self.stream.get().shutdown(Shutdown::Write);
         let _ = self

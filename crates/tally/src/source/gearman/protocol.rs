@@ -16,11 +16,11 @@ pub(crate) mod kind {
     pub(crate) const JOB_ASSIGN_UNIQ: u32 = 31;
 }
 
-/// Length of a packet's head.
+/// Length of a packet's header in bytes.
 const HEAD: usize = 12;
-/// The largest payload that is taken.
+/// Maximum bytes of a payload.
 const MAX_PAYLOAD_BYTES: usize = 64 << 20;
-/// Bytes of one read.
+/// Maximum bytes of one read.
 const READ: usize = 256 << 10;
 
 /// Appends a request.
@@ -45,10 +45,10 @@ pub(crate) struct Response<'a> {
     pub(crate) data: &'a [u8],
 }
 
-/// The first response in some bytes, and its length with its head; `None` if it is not whole.
+/// The first response in some bytes, and its length with its header; `None` if it is incomplete.
 ///
 /// # Errors
-/// Where these are no responses of gearmand.
+/// Where the bytes are not a response of gearmand.
 pub(crate) fn response(bytes: &[u8]) -> io::Result<Option<(Response<'_>, usize)>> {
     let Some((head, rest)) = bytes.split_at_checked(HEAD) else {
         return Ok(None);
@@ -78,7 +78,7 @@ pub(crate) fn parts<const N: usize>(data: &[u8]) -> Option<[&[u8]; N]> {
     Some(found)
 }
 
-/// A connection with the bytes that came and were not taken.
+/// A connection, with a buffer of the bytes that were received and not consumed.
 #[derive(Debug)]
 pub(crate) struct Stream<S> {
     stream: S,
@@ -105,7 +105,7 @@ impl<S: Read + Write> Stream<S> {
         self.stream.write_all(bytes)
     }
 
-    /// Length of the response that is whole in the buffer.
+    /// Length of the first response in the buffer; `None` if it is incomplete.
     pub(crate) fn buffered(&self) -> io::Result<Option<usize>> {
         response(&self.buffer[self.begin..self.end]).map(|found| found.map(|(_, length)| length))
     }
@@ -143,7 +143,7 @@ impl<S: Read + Write> Stream<S> {
         let begin = self.begin;
         self.begin += length;
         let found = response(&self.buffer[begin..begin + length])?;
-        // It was whole before.
+        // The loop found it complete.
         found
             .map(|(response, _)| response)
             .ok_or_else(|| io::ErrorKind::InvalidData.into())

@@ -21,7 +21,7 @@ use request::{PostedRequest, RequestQueue};
 
 /// Time from a request to its commit: long enough that a commit serves many requests.
 const COMMIT_DELAY: Duration = Duration::from_millis(100);
-/// Requests that are handed over at once.
+/// Maximum number of requests that are delivered at once.
 const MAX_BATCH_REQUESTS: usize = 256;
 
 /// Address of a server: `host:port/events`.
@@ -31,10 +31,10 @@ pub struct HttpAddress {
 }
 
 impl HttpAddress {
-    /// The place in `http://host:port/events`, without the scheme.
+    /// Parses `host:port/events`, the part of an address after `http://`.
     ///
     /// # Errors
-    /// A sentence.
+    /// If the text is not an address.
     pub fn parse(text: &str) -> Result<HttpAddress, String> {
         let host = text
             .strip_suffix("/events")
@@ -53,7 +53,7 @@ impl HttpAddress {
         }
     }
 
-    /// Host and port, with the loopback where no host is named.
+    /// Host and port; the loopback address if no host is named.
     fn full(&self) -> String {
         match self.host.starts_with(':') {
             true => format!("127.0.0.1{}", self.host),
@@ -61,7 +61,8 @@ impl HttpAddress {
         }
     }
 
-    /// Checks that other hosts must send a token, where the host is no name: names are looked up when it is opened.
+    /// Checks that a token is set if other hosts can reach the address. A host name is looked up, and checked, when the
+    /// source is opened.
     ///
     /// # Errors
     /// Where there is no token.
@@ -114,14 +115,14 @@ impl Http {
     /// Begins to listen.
     ///
     /// # Errors
-    /// Where the address cannot be had, or is not of this host alone and there is no token.
+    /// Where the address cannot be listened on, or other hosts can reach it and there is no token.
     pub fn open(place: &HttpAddress, token: Option<&str>) -> anyhow::Result<Http> {
         let address = place.address()?;
         place.check_reach(address, token)?;
         let (sender, requests) = sync_channel(MAX_BATCH_REQUESTS * 4);
         let desk = Arc::new(RequestQueue::new(sender, token));
         let server = Server::start(address, move |request| Arc::clone(&desk).answer(request))
-            .with_context(|| format!("{place} cannot be had"))?;
+            .with_context(|| format!("{place} cannot be listened on"))?;
         Ok(Http {
             address: format!("http://{}/events", server.address),
             requests,
@@ -175,7 +176,7 @@ impl Source for Http {
         self.sealed = open;
         let done: Vec<(u64, Vec<oneshot::Sender<()>>)> = done;
         for answer in done.into_iter().flat_map(|(_, answers)| answers) {
-            // A client that does not wait any more sends it again.
+            // A client that has stopped waiting sends the request again.
             let _ = answer.send(());
         }
     }

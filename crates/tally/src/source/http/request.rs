@@ -1,4 +1,4 @@
-//! A request: checked, read within limits, and answered.
+//! Checks a request, reads it within limits, and answers it.
 
 use std::io::Read as _;
 use std::sync::Arc;
@@ -13,15 +13,15 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use crate::server::{HttpResponse, answer};
 
-/// Bytes of a body, also when it is unpacked.
+/// Maximum bytes of a body, also after decompression.
 const MAX_BODY_BYTES: usize = 8 << 20;
-/// Bytes of all bodies that are in memory.
+/// Maximum bytes of all bodies in memory.
 const MAX_BODIES_BYTES: usize = 64 << 20;
 /// Time within which the body of a request must arrive.
 const BODY_TIME: Duration = Duration::from_secs(30);
 /// Time for a commit, after which the client is told to try again.
 const COMMIT_TIME: Duration = Duration::from_secs(30);
-/// Characters of a key.
+/// Maximum characters of a key.
 const KEY: usize = 200;
 
 /// A request with its events.
@@ -29,12 +29,12 @@ const KEY: usize = 200;
 pub(super) struct PostedRequest {
     pub(super) key: String,
     pub(super) lines: Vec<u8>,
-    /// Sender that tells when the events are committed; dropped, it tells that they are not.
+    /// Signals that the events are committed; dropping it signals that they are not.
     pub(super) committed: oneshot::Sender<()>,
     _room: OwnedSemaphorePermit,
 }
 
-/// The place where requests are taken.
+/// Accepts requests within the limits, and queues them.
 #[derive(Debug)]
 pub(super) struct RequestQueue {
     requests: SyncSender<PostedRequest>,
@@ -75,7 +75,7 @@ impl RequestQueue {
             .get(CONTENT_ENCODING)
             .map(|value| value.as_bytes().to_vec());
         let length = length(request.headers())?;
-        // What it may become is reserved before it is read.
+        // Memory is reserved before the body is read: the maximum for one that is compressed.
         let permits = u32::try_from(if encoding.is_some() {
             MAX_BODY_BYTES
         } else {
@@ -97,7 +97,7 @@ impl RequestQueue {
             Some(_) => {
                 return Err(refuse(
                     StatusCode::UNSUPPORTED_MEDIA_TYPE,
-                    "The body may be packed with gzip only.\n",
+                    "The body may be compressed with gzip only.\n",
                 ));
             }
         };
@@ -127,7 +127,7 @@ impl RequestQueue {
             .get(AUTHORIZATION)
             .and_then(|value| value.as_bytes().strip_prefix(b"Bearer "));
         let given = given.unwrap_or_default();
-        // In the same time wherever they differ.
+        // In constant time, wherever they differ.
         let differences = given
             .iter()
             .zip(token.as_bytes())
@@ -142,7 +142,7 @@ impl RequestQueue {
     }
 }
 
-/// Reason for which a request is not committed.
+/// Reason why a request is not committed.
 struct Refusal {
     status: StatusCode,
     text: String,
@@ -185,7 +185,7 @@ fn key(headers: &HeaderMap) -> Result<String, Refusal> {
     }
 }
 
-/// The length that is announced, or else the most.
+/// The announced length of the body in bytes, or else the maximum.
 fn length(headers: &HeaderMap) -> Result<usize, Refusal> {
     let Some(length) = headers.get(CONTENT_LENGTH) else {
         return Ok(MAX_BODY_BYTES);
@@ -212,7 +212,7 @@ fn too_large() -> Refusal {
     refuse(
         StatusCode::PAYLOAD_TOO_LARGE,
         format!(
-            "A body has at most {} MiB, also when it is unpacked.\n",
+            "A body has at most {} MiB, also after decompression.\n",
             MAX_BODY_BYTES >> 20
         ),
     )

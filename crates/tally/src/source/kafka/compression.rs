@@ -1,16 +1,16 @@
-//! The four compressions of record batches, each within a bound on what it unpacks to.
+//! The four compression codecs of record batches, each with a limit on the decompressed size.
 
 use std::io::{self, Read};
 
 use super::wire::protocol_error;
 
-/// The most bytes that a batch unpacks to.
+/// Maximum decompressed bytes of a batch.
 const MAX_BATCH_BYTES: usize = 128 << 20;
 
-/// Begin of snappy's blocks as Java's library frames them.
+/// Magic number of Snappy blocks in the framing of Java's library (xerial).
 const XERIAL: &[u8] = b"\x82SNAPPY\0";
 
-/// The records of a batch whose attributes name this compression.
+/// Decompresses the records of a batch; `kind` is the codec in its attributes.
 pub(super) fn unpacked(kind: i16, bytes: &[u8]) -> io::Result<Vec<u8>> {
     match kind {
         1 => read_all(flate2::read::MultiGzDecoder::new(bytes)),
@@ -54,7 +54,7 @@ fn snappy(bytes: &[u8]) -> io::Result<Vec<u8>> {
     Ok(found)
 }
 
-/// A block: its length, then literals and copies of what was written before.
+/// A block: its length, then literals and copies of earlier output.
 fn snappy_block(block: &[u8], found: &mut Vec<u8>) -> io::Result<()> {
     let begin = found.len();
     let (mut length, mut shift, mut at) = (0_usize, 0, 0);
@@ -117,7 +117,7 @@ fn snappy_block(block: &[u8], found: &mut Vec<u8>) -> io::Result<()> {
     }
 }
 
-/// An error where more was unpacked than is announced, or than may be.
+/// Returns an error if more was decompressed than announced or allowed.
 fn check(found: &[u8], end: usize) -> io::Result<()> {
     match found.len() > end.min(MAX_BATCH_BYTES) {
         true => Err(protocol_error()),
@@ -125,7 +125,7 @@ fn check(found: &[u8], end: usize) -> io::Result<()> {
     }
 }
 
-/// Appends what stands so far back, which may reach into what is appended.
+/// Appends `count` bytes from `back` bytes before the end. They may overlap the appended bytes.
 fn copy(found: &mut Vec<u8>, begin: usize, back: usize, count: usize) -> io::Result<()> {
     let from = found.len().checked_sub(back).filter(|from| *from >= begin);
     let from = from.filter(|_| back > 0).ok_or_else(protocol_error)?;
@@ -144,7 +144,7 @@ mod frame {
     pub(super) const UNPACKED: u32 = 0x8000_0000;
 }
 
-/// LZ4's frame format. Its checksums are left out, as the batch has one of its own.
+/// LZ4's frame format. Its checksums are not verified, as the batch has one of its own.
 fn lz4(bytes: &[u8]) -> io::Result<Vec<u8>> {
     let mut found = Vec::new();
     let rest = bytes
@@ -183,7 +183,7 @@ fn lz4(bytes: &[u8]) -> io::Result<Vec<u8>> {
     }
 }
 
-/// A block: literals, and copies of what was written before, also in an earlier block.
+/// A block: literals, and copies of earlier output, also from an earlier block.
 fn lz4_block(block: &[u8], found: &mut Vec<u8>) -> io::Result<()> {
     let mut at = 0;
     let length = |at: &mut usize, short: usize| -> io::Result<usize> {

@@ -21,9 +21,9 @@ use crate::store::MAX_KEY_BYTES;
 pub use place::KafkaTopic;
 use protocol::{Connection, error};
 
-/// Interval at which the partitions are read anew: more may be added to a topic.
+/// Interval at which the list of partitions is refreshed: partitions may be added to a topic.
 const REFRESH_INTERVAL: Duration = Duration::from_secs(300);
-/// The longest wait for one of several brokers.
+/// Maximum wait for one of several brokers.
 const MAX_BROKER_WAIT: Duration = Duration::from_millis(20);
 
 /// A reader of a topic.
@@ -53,11 +53,11 @@ struct Partition {
     source: String,
     /// Offset of the first record that was not taken.
     position: u64,
-    /// Offset behind the last record of the broker.
+    /// Offset after the last record that can be read (high watermark).
     end: u64,
 }
 
-/// Reason for which nothing is read.
+/// Reason why nothing is read.
 enum FetchFailure {
     Stopped(Stopped),
     Broker(io::Error),
@@ -174,14 +174,14 @@ fn source(cluster: &str, topic: &str, partition: i32) -> String {
 }
 
 impl Leader {
-    /// Hands over what the broker sent; false if that is nothing.
+    /// Delivers the records that the broker sent; false if there are none.
     fn take(&mut self, topic: &str, intake: &mut dyn Intake) -> Result<bool, FetchFailure> {
         let Leader {
             connection,
             partitions,
         } = self;
         let mut lost = Vec::new();
-        // Lines with their partition, from where it was, to their end.
+        // Partition, position before and after the lines, and the lines.
         let mut taken: Vec<(i32, u64, u64, Vec<u8>)> = Vec::new();
         for answer in connection.fetched()? {
             let Some(partition) = partitions.get_mut(&answer.partition) else {
@@ -239,14 +239,15 @@ impl Leader {
     }
 }
 
-/// The position behind records that the broker has removed, which is reported.
+/// The position after records that the broker has removed. The gap is reported.
 ///
 /// # Errors
-/// Where the position is behind the end: the topic was made anew, or a broker lost what it had acknowledged.
+/// Where the position is after the end of the partition: the topic was created anew, or a broker lost acknowledged
+/// records.
 fn passed(source: &str, from: u64, earliest: u64) -> io::Result<u64> {
     if earliest < from {
         return Err(io::Error::other(format!(
-            "{source} ends before offset {from}, up to which the store has it; was the topic made anew?"
+            "{source} ends before offset {from}, up to which the store has it; was the topic created anew?"
         )));
     }
     crate::notices::report(&format!(
@@ -269,7 +270,7 @@ impl Source for Kafka {
                 PollResult::Idle
             }
             Err(FetchFailure::Broker(error)) => {
-                // Leaders move, and are looked up again.
+                // The leaders may have moved; they are looked up again.
                 self.cluster = None;
                 PollResult::Down(error.to_string())
             }

@@ -9,15 +9,15 @@ const PORT: u16 = 9092;
 pub struct KafkaTopic {
     pub(super) brokers: Vec<String>,
     pub(super) topic: String,
-    /// Ranges of partitions; none for all.
+    /// Ranges of partitions, both ends included; empty for all partitions.
     partitions: Vec<(i32, i32)>,
 }
 
 impl KafkaTopic {
-    /// The place in `kafka://host:port/topic`, without the scheme.
+    /// Parses `host:port,host:port/topic`, the part of an address after `kafka://`.
     ///
     /// # Errors
-    /// A sentence.
+    /// If the text names no topic, or has an unknown option.
     pub fn parse(text: &str) -> Result<KafkaTopic, String> {
         let wrong = || {
             format!("'kafka://{text}' is no topic; write it as kafka://host:9092,host:9092/topic")

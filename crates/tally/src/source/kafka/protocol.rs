@@ -15,15 +15,16 @@ const METADATA: (i16, i16) = (3, 4);
 
 /// Time to connect and for an answer.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
-/// The largest answer that is taken: a batch may be larger than what a fetch asks for.
+/// Maximum bytes of an answer: a batch may be larger than the size that a fetch requests.
 const MAX_RESPONSE_BYTES: i32 = 256 << 20;
-/// Bytes that a fetch asks for, in all and of a partition.
+/// Bytes that a fetch requests in total.
 const MAX_FETCH_BYTES: i32 = 8 << 20;
-const FETCHED_OF_ONE: i32 = 1 << 20;
+/// Bytes that a fetch requests from one partition.
+const MAX_PARTITION_BYTES: i32 = 1 << 20;
 /// The earliest offset, as a time of ListOffsets.
 const EARLIEST: i64 = -2;
 const READ_COMMITTED: u8 = 1;
-/// The replica of those who are none.
+/// Replica id of a client that is not a replica.
 const CONSUMER: i32 = -1;
 
 /// Errors of brokers, by their numbers.
@@ -33,7 +34,7 @@ pub(super) mod error {
     pub(in super::super) const UNKNOWN_TOPIC: i16 = 3;
     pub(in super::super) const DENIED: i16 = 29;
 
-    /// A sentence's end.
+    /// Description of an error, as the end of a sentence.
     pub(in super::super) fn text(code: i16) -> String {
         match code {
             UNKNOWN_TOPIC => "there is no such topic".to_owned(),
@@ -95,7 +96,7 @@ impl Connection {
             return Err(protocol_error());
         }
         self.answer.clear();
-        // As it comes, so that a length that is made up takes no memory.
+        // Memory grows with the bytes that arrive, so that a false length allocates none.
         let read = (&mut self.stream)
             .take(length as u64)
             .read_to_end(&mut self.answer)?;
@@ -114,7 +115,7 @@ impl Connection {
         let mut body = Vec::new();
         put_length(&mut body, 1);
         put_string(&mut body, topic);
-        // The topic is not made.
+        // A topic that does not exist is not created.
         body.push(0);
         self.send(METADATA, &body)?;
         metadata(self.receive()?)
@@ -132,7 +133,7 @@ impl Connection {
         earliest(self.receive()?)
     }
 
-    /// Requests what is behind these offsets of partitions, to be answered after this time at the latest.
+    /// Requests the records from these offsets on. The broker answers within the wait.
     pub(super) fn ask(
         &mut self,
         topic: &str,
@@ -150,12 +151,12 @@ impl Connection {
         for (partition, offset) in offsets {
             body.extend_from_slice(&partition.to_be_bytes());
             body.extend_from_slice(&offset.to_be_bytes());
-            body.extend_from_slice(&FETCHED_OF_ONE.to_be_bytes());
+            body.extend_from_slice(&MAX_PARTITION_BYTES.to_be_bytes());
         }
         self.send(FETCH, &body)
     }
 
-    /// The answer to that.
+    /// The answer to [`Connection::ask`].
     pub(super) fn fetched(&mut self) -> io::Result<Vec<Fetched<'_>>> {
         fetched(self.receive()?)
     }
@@ -166,11 +167,11 @@ impl Connection {
 pub(super) struct Metadata {
     /// Identity of the cluster.
     pub(super) cluster: String,
-    /// Numbers and addresses.
+    /// Ids and addresses of the brokers.
     pub(super) brokers: Vec<(i32, String)>,
     /// Error of the topic.
     pub(super) error: i16,
-    /// Partitions with their errors and leaders.
+    /// Number, error and leader of each partition.
     pub(super) partitions: Vec<(i32, i16, i32)>,
 }
 
@@ -229,12 +230,12 @@ fn earliest(mut answer: ByteReader<'_>) -> io::Result<u64> {
     }
 }
 
-/// A partition's part of an answer.
+/// The part of a fetch's answer that belongs to one partition.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Fetched<'a> {
     pub(super) partition: i32,
     pub(super) error: i16,
-    /// Offset behind the last record that all replicas have.
+    /// Offset after the last record that all in-sync replicas have (high watermark).
     pub(super) end: i64,
     pub(super) aborted: Vec<Aborted>,
     pub(super) records: &'a [u8],

@@ -11,7 +11,7 @@ use super::wire::{ByteReader, protocol_error};
 const COMPRESSION: i16 = 7;
 const TRANSACTIONAL: i16 = 0x10;
 const CONTROL: i16 = 0x20;
-/// Length of what is between a batch's length and its checksum, and to its last field.
+/// Length of a batch without records, from the end of its length field on.
 const MIN_BATCH_BYTES: usize = 49;
 
 /// A transaction that was aborted, from its first record on.
@@ -21,16 +21,16 @@ pub(super) struct Aborted {
     pub(super) first: i64,
 }
 
-/// Events of a batch, and the offset behind it.
+/// Events of a batch, and the offset after it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Batch {
-    /// Values of its records, each with a line's end.
+    /// Values of its records, each followed by a newline.
     pub(super) lines: Vec<u8>,
     pub(super) end: i64,
 }
 
-/// The batches in a partition's bytes, without what is before an offset, what was aborted, and a batch at the end that
-/// is not whole.
+/// The batches in the bytes of a partition, without records before `from`, aborted records, and an incomplete batch at
+/// the end.
 ///
 /// # Errors
 /// Where a batch is damaged, or of a version before Kafka 0.11.
@@ -39,7 +39,7 @@ pub(super) fn batches(bytes: &[u8], from: i64, aborted: &[Aborted]) -> io::Resul
     let mut rest = ByteReader(bytes);
     let mut pending = aborted.to_vec();
     pending.sort_by_key(|one| std::cmp::Reverse(one.first));
-    // Producers with a transaction that was aborted, up to the batch that ends it.
+    // Producers with an aborted transaction, up to the batch that ends it.
     let mut open: HashSet<i64> = HashSet::new();
     while rest.0.len() >= 12 {
         let (base, length) = (rest.i64()?, rest.i32()?);
@@ -69,7 +69,7 @@ pub(super) fn batches(bytes: &[u8], from: i64, aborted: &[Aborted]) -> io::Resul
     Ok(found)
 }
 
-/// A batch whose records may be packed.
+/// A batch whose records may be compressed.
 struct PackedBatch<'a> {
     base: i64,
     attributes: i16,
@@ -161,7 +161,7 @@ pub(super) fn packed(base: i64, attributes: i16, producer: i64, values: &[&[u8]]
     with_checksum(base, (attributes, count - 1), producer, count, &records)
 }
 
-/// A batch of any fields, whose checksum fits.
+/// A batch with arbitrary fields and a correct checksum.
 #[cfg(test)]
 fn with_checksum(
     base: i64,

@@ -4,7 +4,7 @@ use std::io;
 
 use record::varint;
 
-/// An answer that breaks the protocol.
+/// The error for an answer that breaks the protocol.
 pub(super) fn protocol_error() -> io::Error {
     io::Error::new(
         io::ErrorKind::InvalidData,
@@ -12,7 +12,7 @@ pub(super) fn protocol_error() -> io::Error {
     )
 }
 
-/// Bytes that are read from their beginning on.
+/// Reader of the wire format, which consumes bytes from the front.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ByteReader<'a>(pub(super) &'a [u8]);
 
@@ -62,24 +62,24 @@ impl<'a> ByteReader<'a> {
         self.take(usize::try_from(length).unwrap_or(0))
     }
 
-    /// Elements, none if the array is null.
+    /// Elements of an array; empty if it is null.
     pub(super) fn elements<T>(
         &mut self,
         mut read: impl FnMut(&mut ByteReader<'a>) -> io::Result<T>,
     ) -> io::Result<Vec<T>> {
         let count = self.i32()?;
-        // Each takes a byte at least, so that a length that is made up ends soon.
+        // Each element takes at least one byte, so that a false length fails soon.
         (0..count.max(0)).map(|_| read(self)).collect()
     }
 
-    /// A number of variable length, whose sign is in its lowest bit.
+    /// A varint in zigzag encoding.
     pub(super) fn varint(&mut self) -> io::Result<i64> {
         varint::take(&mut self.0)
             .map(varint::unfolded)
             .ok_or_else(protocol_error)
     }
 
-    /// Bytes with their length as such a number before them; `None` if they are null.
+    /// Bytes with their length before them as a varint; `None` if they are null.
     pub(super) fn varbytes(&mut self) -> io::Result<Option<&'a [u8]>> {
         let length = self.varint()?;
         match usize::try_from(length) {

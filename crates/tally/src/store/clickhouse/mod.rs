@@ -1,9 +1,9 @@
 //! The store in ClickHouse.
 //!
 //! ClickHouse has no transaction over several tables, and cannot keep identities and sums together. So a batch goes to
-//! an outbox first: a store of SQLite, which has the identities and positions too, and where the batch is durable. From
-//! there its rows go to ClickHouse, table by table, in numbered inserts. One that is sent again after an answer that
-//! was lost has the same number, by which ClickHouse leaves it out (`insert_deduplication_token`).
+//! an outbox first: an SQLite store, which also keeps the identities and positions, and makes the batch durable. From
+//! there its rows go to ClickHouse, table by table, in numbered inserts. An insert that is repeated because the answer
+//! was lost has the same number, and ClickHouse ignores it (`insert_deduplication_token`).
 //!
 //! Each level is written at once, and merged by `AggregatingMergeTree`: nothing is rolled up later.
 
@@ -21,13 +21,14 @@ use crate::level::{RollUpLevel, Seconds};
 use outbox::Outbox;
 pub use server::ClickhouseAddress;
 
-/// Inserts of which ClickHouse remembers the tokens.
+/// Number of inserts whose tokens ClickHouse remembers.
 const TOKEN_WINDOW_INSERTS: u32 = 10_000;
-/// Inserts that wait in the outbox, beyond which no more events are taken: fewer than are remembered.
+/// Number of inserts in the outbox at which no more events are taken. It is below the number that ClickHouse remembers.
 const MAX_PENDING_INSERTS: u64 = 5_000;
 
-/// Immediate tries of an insert, and the wait before each.
+/// Immediate attempts at an insert.
 const ATTEMPTS: u32 = 4;
+/// Wait before each of them.
 const RETRY_DELAY: Duration = Duration::from_millis(100);
 
 /// A database of ClickHouse that is written, with its outbox.
@@ -85,7 +86,7 @@ impl ClickhouseStore {
             let options = [
                 ("insert_deduplicate", "1"),
                 ("insert_deduplication_token", token.as_str()),
-                // One block, which one token is for.
+                // A single block, since a token covers one block.
                 ("max_insert_block_size", "100000000"),
                 ("min_insert_block_size_rows", "100000000"),
                 ("max_partitions_per_insert_block", "0"),
@@ -175,7 +176,7 @@ impl Store for ClickhouseStore {
     fn apply(&mut self, batch: &Batch, now: Seconds) -> Result<AppliedBatch> {
         let applied = self.outbox.add(batch, now)?;
         match self.send() {
-            // It is durable in the outbox; upkeep sends it later.
+            // The batch is durable in the outbox; maintenance sends it later.
             Err(StoreError::Unavailable(_)) if self.outbox.waiting()? < MAX_PENDING_INSERTS => {
                 Ok(applied)
             }
@@ -197,7 +198,7 @@ impl Store for ClickhouseStore {
     }
 }
 
-/// Seconds of a level's partitions, which are removed whole.
+/// Length in seconds of a level's partitions, which are removed whole; `None` if its rows are kept forever.
 fn partition(level: RollUpLevel) -> Option<Seconds> {
     match level {
         RollUpLevel::Minute => Some(7 * 86_400),

@@ -1,4 +1,4 @@
-//! The outbox: inserts that ClickHouse has not confirmed, in a store of SQLite with the identities of their events.
+//! The outbox: inserts that ClickHouse has not confirmed, in an SQLite store with the identities of their events.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -12,14 +12,14 @@ use crate::store::sqlite::{SqliteStore, add_tags};
 use crate::store::{AppliedBatch, Batch, Result, Settings, Store as _, sql};
 use crate::sums::{Sums, Values};
 
-/// Store of SQLite with the inserts that ClickHouse has not confirmed.
+/// SQLite store with the inserts that ClickHouse has not confirmed.
 pub(super) struct Outbox {
     pub(super) store: SqliteStore,
     /// Name of the outbox, by which its inserts differ from those of others.
     pub(super) name: String,
 }
 
-/// Rows for a table.
+/// An insert: rows for one table.
 pub(super) struct Insert {
     pub(super) number: i64,
     pub(super) table: String,
@@ -79,7 +79,7 @@ impl Outbox {
         })
     }
 
-    /// The first insert that waits.
+    /// The oldest insert that waits.
     pub(super) fn first(&mut self) -> Result<Option<Insert>> {
         self.store.with(|connection| {
             connection

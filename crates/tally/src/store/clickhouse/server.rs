@@ -8,14 +8,14 @@ use std::time::Duration;
 use crate::store::redact::without_password;
 use crate::store::{Result, StoreError};
 
-/// Time for a statement.
+/// Timeout of a statement.
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(120);
-/// The largest answer.
+/// Maximum bytes of an answer.
 const MAX_RESPONSE_BYTES: u64 = 1 << 30;
 const PORT: u16 = 8123;
-/// Statuses with which a server refuses a user, or has no such database, as no retry helps.
+/// HTTP statuses after which a retry is useless: the user is refused, or the database does not exist.
 const PERMANENT_STATUSES: [u16; 3] = [401, 403, 404];
-/// The first version that has all that the tables and inserts need.
+/// The first version that supports the tables and inserts used here.
 const MIN_VERSION: (u32, u32) = (22, 2);
 
 /// A database: `clickhouse://[USER@]HOST[:PORT]/DATABASE?outbox=FILE[&password-file=FILE]`.
@@ -31,7 +31,7 @@ pub struct ClickhouseAddress {
 impl FromStr for ClickhouseAddress {
     type Err = String;
 
-    /// Parses the part of an address behind `clickhouse://`.
+    /// Parses the part of an address after `clickhouse://`.
     fn from_str(text: &str) -> std::result::Result<ClickhouseAddress, String> {
         let wrong = || {
             format!(
@@ -47,7 +47,7 @@ impl FromStr for ClickhouseAddress {
         };
         if user.as_ref().is_some_and(|user| user.contains(':')) {
             return Err(
-                "a password does not belong into an argument; put it into a file that ?password-file=FILE names"
+                "a password does not belong in an argument; put it into a file that ?password-file=FILE names"
                     .to_owned(),
             );
         }
@@ -143,7 +143,7 @@ impl ClickhouseAddress {
         for (name, value) in options {
             request = request.query(*name, *value);
         }
-        // Data goes in the body, and then the statement beside it.
+        // Data goes in the body; the statement then goes in the URL.
         let answer = match data.is_empty() {
             true => request.send(statement.as_bytes()),
             false => request.query("query", statement).send(data),
@@ -168,7 +168,7 @@ impl ClickhouseAddress {
         }
     }
 
-    /// An error unless the server's version is recent enough.
+    /// Returns an error unless the server's version is recent enough.
     pub(super) fn check_version(&self) -> Result<()> {
         let version = self.run("SELECT version()", &[], b"")?;
         let version = version.trim();
@@ -189,7 +189,7 @@ impl ClickhouseAddress {
     }
 }
 
-/// True of a version from [`MIN_VERSION`] on, and of one that is no number.
+/// True of a version from [`MIN_VERSION`] on, and of a version that is not a number.
 fn is_recent(version: &str) -> bool {
     let mut parts = version.split('.').map(|part| part.parse().ok());
     match (parts.next().flatten(), parts.next().flatten()) {

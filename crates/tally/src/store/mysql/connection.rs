@@ -7,16 +7,15 @@ use super::MysqlAddress;
 use crate::store::sql::{RolledPeriod, Sql};
 use crate::store::{Entry, Result, Settings, StoreError};
 
-/// Immediate tries of a transaction that lost a deadlock.
+/// Immediate attempts at a transaction that lost a deadlock.
 const DEADLOCK_ATTEMPTS: u32 = 5;
 
-/// Errors after which the server undid the transaction, and it may be tried again: a deadlock, a lock that took too
-/// long.
+/// Errors after which a transaction is rolled back and may be retried: a deadlock, a lock wait timeout.
 const RETRYABLE_ERRORS: [u16; 2] = [1213, 1205];
-/// Errors that no retry mends: access denied, no such database, no privilege.
+/// Errors after which a retry is useless: access denied, no such database, no privilege.
 const PERMANENT_ERRORS: [u16; 6] = [1044, 1045, 1049, 1142, 1143, 1698];
 
-/// A connection that is made when it is needed.
+/// A connection that is opened on demand.
 pub(super) struct Connection {
     server: MysqlAddress,
     pub(super) address: String,
@@ -34,7 +33,7 @@ impl Connection {
         }
     }
 
-    /// Runs something on the connection, and forgets a connection that broke.
+    /// Runs a closure on the connection, and drops a connection that broke.
     pub(super) fn with<T>(
         &mut self,
         work: impl FnOnce(&mut Conn) -> mysql::Result<T>,
@@ -49,7 +48,7 @@ impl Connection {
                         "SET SESSION TRANSACTION ISOLATION LEVEL {}",
                         self.isolation
                     ))?;
-                    // MySQL 8 tells sizes of up to a day ago otherwise, by which far too much would be removed.
+                    // Otherwise MySQL 8 reports sizes that are up to a day old, and far too much would be removed.
                     connection.query_drop(
                         "SET @tally = 1 /*!80000 , SESSION information_schema_stats_expiry = 0 */",
                     )?;
@@ -100,7 +99,7 @@ fn failed(address: &str, error: Error) -> StoreError {
     }
 }
 
-/// True of an error after which the transaction may be tried again at once.
+/// True of an error after which the transaction may be retried at once.
 fn is_lock(error: &StoreError) -> bool {
     let StoreError::Unavailable(error) = error else {
         return false;
@@ -197,7 +196,7 @@ impl Sql for Connection {
     }
 }
 
-/// Runs a transaction again at once when it lost a deadlock.
+/// Runs a transaction, and retries it at once if it lost a deadlock.
 pub(super) fn retrying<T>(mut transaction: impl FnMut() -> Result<T>) -> Result<T> {
     let mut tries = 0;
     loop {

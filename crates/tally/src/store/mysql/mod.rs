@@ -17,16 +17,16 @@ use crate::level::{RollUpLevel, Seconds};
 use connection::{Connection, retrying};
 pub use server::MysqlAddress;
 
-/// Rows of one statement.
+/// Maximum number of rows in one statement.
 const ROWS_PER_STATEMENT: usize = 1000;
 /// A database that is written.
 pub struct MysqlStore {
     connection: Connection,
     settings: Settings,
     most_tags: u64,
-    /// Numbers of tags.
+    /// Cached numbers of tags.
     ids: HashMap<Box<str>, i64>,
-    /// Tags in the dictionary, when it was last counted.
+    /// Number of tags in the dictionary, when it was last counted.
     tags: u64,
     running: sql::RunningTime,
 }
@@ -181,7 +181,7 @@ fn tables_of(new: &Settings) -> Vec<String> {
     let engine = "ENGINE=InnoDB";
     let mut tables = vec![
         format!("tally_setting (name VARCHAR(64) NOT NULL PRIMARY KEY, value VARCHAR(255) NOT NULL) {engine}"),
-        // Without a collation, which would take some tags for the same.
+        // Binary: a collation would treat some different tags as equal.
         format!("tally_tag (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, name VARBINARY(512) NOT NULL UNIQUE) {engine}"),
         format!(
             "tally_identity (identity VARBINARY(255) NOT NULL PRIMARY KEY, added BIGINT NOT NULL, INDEX added (added)) {engine}"

@@ -10,9 +10,9 @@ use mysql::{OptsBuilder, SslOpts};
 use crate::store::redact::without_password;
 use crate::store::{Result, StoreError};
 
-/// Time to connect.
+/// Timeout to connect.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Time for an answer: a lock is waited for up to 50 s (`innodb_lock_wait_timeout`).
+/// Timeout for an answer: the server waits for a lock up to 50 s (`innodb_lock_wait_timeout`).
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(120);
 const PORT: u16 = 3306;
 
@@ -24,7 +24,7 @@ pub struct MysqlAddress {
     host: Option<String>,
     port: Option<u16>,
     socket: Option<String>,
-    /// Certificates that the server's must be of: the connection is encrypted.
+    /// CA certificates, by one of which the server's must be signed; with them, the connection is encrypted.
     ssl_ca: Option<PathBuf>,
     database: String,
     defaults_file: Option<PathBuf>,
@@ -33,7 +33,7 @@ pub struct MysqlAddress {
 impl FromStr for MysqlAddress {
     type Err = String;
 
-    /// Parses the part of an address behind `mysql://`.
+    /// Parses the part of an address after `mysql://`.
     fn from_str(text: &str) -> std::result::Result<MysqlAddress, String> {
         let wrong = || {
             format!(
@@ -49,7 +49,7 @@ impl FromStr for MysqlAddress {
         };
         if user.is_some_and(|user| user.contains(':')) {
             // Arguments are seen by everyone on the host.
-            return Err("a password does not belong into an argument; put it into ~/.my.cnf, or into a file that \
+            return Err("a password does not belong in an argument; put it into ~/.my.cnf, or into a file that \
                         ?defaults-file=FILE names"
                 .to_owned());
         }

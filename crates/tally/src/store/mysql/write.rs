@@ -16,7 +16,7 @@ use crate::store::{
 };
 use crate::sums::{Row, Sums};
 
-/// Appends a number as a literal that is a double, or a whole number.
+/// Appends a number as a literal: an integer if it is whole, else a double.
 fn push(text: &mut String, value: f64) {
     let _ = match value.fract() == 0.0 && value.abs() < 1e15 {
         true => write!(text, "{}", value as i64),
@@ -34,7 +34,7 @@ impl MysqlStore {
             Ok(()) => {
                 self.connection.run("COMMIT")?;
             }
-            // The first error is the one to tell.
+            // The first error is the one to report.
             Err(_) => self.connection.rollback(),
         }
         written.map(|()| AppliedBatch {
@@ -55,7 +55,7 @@ impl MysqlStore {
         for advance in &batch.advances {
             self.step(advance, now)?;
         }
-        // Not to be moved before the sums are there.
+        // Locked, so that no watermark moves before the sums are written.
         let marks = moving::marks(&mut self.connection, " LOCK IN SHARE MODE")?;
         let zone = self.settings.zone.clone();
         let names: hashbrown::HashMap<&str, i64> = match marks.iter().any(|mark| *mark > 0) {
@@ -78,7 +78,7 @@ impl MysqlStore {
         Ok(())
     }
 
-    /// Adds a piece of the store of this name, unless it is there.
+    /// Adds a piece from the store of this name, unless it was added before.
     pub(super) fn write_piece(
         &mut self,
         name: &str,
@@ -114,7 +114,7 @@ impl MysqlStore {
         written
     }
 
-    /// Adds identities at this running time; false if one is there.
+    /// Adds identities with this running time; false if one exists already.
     fn add_keys(&mut self, keys: &[Key], added: Seconds) -> Result<bool> {
         let mut keys: Vec<&Key> = keys.iter().collect();
         let mut all = true;
@@ -141,7 +141,7 @@ impl MysqlStore {
         more: bool,
     ) -> Result<()> {
         let added = running(&mut self.connection)?;
-        // Those that are there already do not count.
+        // Identities that exist already are no error here.
         self.add_keys(keys, added)?;
         for (source, position) in positions {
             let source = literal(source.as_bytes());
@@ -157,7 +157,7 @@ impl MysqlStore {
     fn step(&mut self, advance: &Advance, now: Seconds) -> Result<()> {
         let Advance { source, from, to } = advance;
         let source = literal(source.as_bytes());
-        // One statement that changes the row, or one that makes it: another process's waits for it, and fails.
+        // A single statement changes the row or creates it: that of another process waits for it, and fails.
         let moved = self.connection.run(&format!(
             "UPDATE tally_position SET position = {to}, moved = {now} WHERE source = {source} AND position = {from}"
         ))?;
@@ -184,7 +184,7 @@ impl MysqlStore {
                 .filter(|name| !ids.contains_key(*name))
                 .map(str::to_owned)
                 .collect();
-            // In one order, so that processes that add the same tags do not lock each other out.
+            // In sorted order, so that processes that add the same tags do not deadlock.
             names.sort_unstable();
             names
         };
@@ -250,7 +250,7 @@ impl MysqlStore {
             .rows()
             .map(|row| (row.start, numbers[row.tag as usize], row))
             .collect();
-        // In the order of the table, so that neighbours are written together and no two processes wait for each other.
+        // In primary-key order, so that neighbours are written together and processes do not deadlock.
         rows.sort_unstable_by_key(|(start, id, _)| (*start, *id));
         let classes = self.settings.bounds.classes();
         let columns = value_columns(&self.settings.bounds);
@@ -344,7 +344,7 @@ fn changes(level: RollUpLevel, columns: &[String]) -> String {
             "latest" if level == RollUpLevel::Minute => {
                 ", latest = COALESCE(VALUES(latest), latest)".to_owned()
             }
-            // What comes after a period was rolled up is late, and not the latest.
+            // A value that arrives after its period was rolled up is late, not the latest.
             "latest" => ", latest = COALESCE(latest, VALUES(latest))".to_owned(),
             sum => format!(", {sum} = COALESCE({sum}, 0) + VALUES({sum})"),
         })

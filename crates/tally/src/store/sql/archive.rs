@@ -1,11 +1,11 @@
-//! Reading a store.
+//! Reads a store.
 
 use super::rows::{self, at, list, starts};
 use super::{Sql, bucket_table, moment, rolled, table};
 use crate::level::{RollUpLevel, Seconds};
 use crate::store::{Archive, Entry, Result, Settings, StoredBucket, StoredRow};
 
-/// Starts of periods in one statement, and tags.
+/// Maximum number of period starts, and of tags, in one statement.
 const ROWS_PER_STATEMENT: usize = 500;
 
 /// A database that is read.
@@ -25,9 +25,9 @@ impl<C: Sql> SqlArchive<C> {
         }
     }
 
-    /// Reads a table for some tags, under conditions that a statement may have.
+    /// Reads a table for some tags, in statements of bounded length.
     ///
-    /// The tables are in the order of time, for the writers. One look-up for each period and tag is cheaper than the
+    /// The tables are ordered by time, for the writers. One look-up for each period and tag is cheaper than reading the
     /// rows of all tags, unless there are few tags.
     fn read<T>(
         &mut self,
@@ -39,7 +39,7 @@ impl<C: Sql> SqlArchive<C> {
         let mut found = Vec::new();
         let zone = &self.settings.zone;
         loop {
-            // Each piece begins where there is a period: of two events with a century between them, two are looked up.
+            // Each statement begins at an existing period: two events a century apart need two statements.
             let starts = starts(
                 &mut self.sql,
                 (table, level),

@@ -32,7 +32,7 @@ pub(super) trait Sql {
     /// Begins a transaction that writes.
     fn begin(&mut self) -> Result<()>;
 
-    /// Undoes the transaction, and gives a connection up on which that fails.
+    /// Rolls the transaction back, and drops the connection if that fails.
     fn rollback(&mut self);
 
     /// Begins a transaction that reads one moment's state.
@@ -67,18 +67,19 @@ fn number(sql: &mut dyn Sql, statement: &str) -> Result<Option<f64>> {
     Ok(rows.first().and_then(|row| row.first().copied().flatten()))
 }
 
-/// The first number, of a moment.
+/// The first number of a statement's first row, as a time.
 fn moment(sql: &mut dyn Sql, statement: &str) -> Result<Option<Seconds>> {
     // Exact: moments are far below 2^53.
     Ok(number(sql, statement)?.map(|number| number as Seconds))
 }
 
-/// Moment up to which a level is rolled up.
+/// Time up to which a level is rolled up.
 pub(super) fn rolled(sql: &mut dyn Sql, level: RollUpLevel, lock: &str) -> Result<Seconds> {
     setting(sql, &watermark(level), lock)
 }
 
-/// Time for which the store was written, by any process: what identities age by, as no setting of a clock moves it.
+/// Time in seconds for which any process wrote to the store. Identities age by it, since setting a clock does not
+/// change it.
 #[cfg(feature = "mysql")]
 pub(super) fn running(sql: &mut dyn Sql) -> Result<Seconds> {
     setting(sql, RUNNING, "")
@@ -109,12 +110,12 @@ pub(super) const RUNNING: &str = "running_s";
 /// Setting of a store to which another's identities are being copied.
 const ADOPTING_SETTING: &str = "adopting";
 
-/// Statement that tells a store without identities and positions, or to which they are being copied.
+/// Statement that is true for a store without identities and positions, or to which they are being copied.
 pub(super) const IS_FRESH: &str =
     "SELECT EXISTS (SELECT 1 FROM tally_setting WHERE name = 'adopting')
      OR NOT (EXISTS (SELECT 1 FROM tally_identity) OR EXISTS (SELECT 1 FROM tally_position))";
 
-/// Statement after a part of what is copied.
+/// Statement to run after a part of the identities was copied; `more` if others follow.
 pub(super) fn adopting(more: bool) -> String {
     match more {
         true => {
@@ -140,7 +141,7 @@ pub(super) fn new_settings(new: &Settings) -> Vec<(String, String)> {
             .map(|level| (watermark(level), "0".to_owned())),
     );
     all.push((RUNNING.to_owned(), "0".to_owned()));
-    // The last: a store without it is not finished.
+    // Written last: a store without it is incomplete.
     all.push(("schema".to_owned(), super::SCHEMA.to_string()));
     all
 }

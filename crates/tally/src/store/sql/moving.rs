@@ -1,4 +1,4 @@
-//! Taking rows out of a database, on their way to another store.
+//! Takes rows out of a database, to move them to another store.
 
 use super::rows::{buckets, list, rows, starts};
 use super::upkeep::transact;
@@ -8,7 +8,7 @@ use crate::level::RollUpLevel;
 use crate::store::piece::{MovedRows, Pending, Piece, Watermarks};
 use crate::store::{Result, Settings, StoreError, StoredRow};
 
-/// Rows of a piece: with a long histogram each, what a statement of MySQL may have.
+/// Maximum number of rows in a piece: with a long histogram each, they fit a statement of MySQL.
 const ROWS: usize = 200;
 /// Setting with the number of the last piece.
 const MOVED_PIECE_SETTING: &str = "moved";
@@ -18,7 +18,7 @@ const MOVER_NAME_SETTING: &str = "mover";
 /// Columns of the table of pieces that were taken out.
 pub(in crate::store) const MOVING_TABLE: &str = "tally_moving (number BIGINT NOT NULL PRIMARY KEY, target BLOB NOT NULL, body LONGBLOB NOT NULL)";
 
-/// Marks of a database, locked as the suffix of a SELECT says.
+/// Watermarks of a database; `lock` is the locking suffix of the SELECT.
 pub(in crate::store) fn marks(sql: &mut dyn Sql, lock: &str) -> Result<Watermarks> {
     let mut marks = Watermarks::default();
     for (mark, level) in marks.iter_mut().zip(RollUpLevel::ALL) {
@@ -27,7 +27,7 @@ pub(in crate::store) fn marks(sql: &mut dyn Sql, lock: &str) -> Result<Watermark
     Ok(marks)
 }
 
-/// Name of the position that another store has of the pieces of a name.
+/// Name of the position under which another store records the pieces of the store `name`.
 pub(in crate::store) fn position_of(name: &str) -> String {
     format!("move:{name}")
 }
@@ -39,7 +39,7 @@ fn mover(sql: &mut dyn Sql) -> Result<Option<String>> {
     Ok(found.into_iter().flatten().next())
 }
 
-/// Name by which other stores know the pieces: there is one as soon as there is a piece.
+/// Name under which other stores record the pieces: it exists as soon as there is a piece.
 pub(in crate::store) fn name(sql: &mut dyn Sql) -> Result<String> {
     let name = mover(sql)?;
     name.ok_or_else(|| StoreError::refused("the store has no name for its pieces"))
@@ -74,7 +74,7 @@ pub(in crate::store) fn remove(sql: &mut dyn Sql, number: u64) -> Result<()> {
         .map(drop)
 }
 
-/// Takes a piece of a slice out, unless there is one; false if nothing is left of the slice.
+/// Takes a piece of a slice out, unless a piece is pending; false if nothing is left of the slice.
 pub(in crate::store) fn take_out(
     sql: &mut dyn Sql,
     settings: &Settings,
@@ -82,7 +82,7 @@ pub(in crate::store) fn take_out(
     target: &str,
 ) -> Result<bool> {
     transact(sql, |sql| {
-        // Flushes wait for these, so that none changes the rows meanwhile.
+        // Flushes wait for the locked watermarks, so that none changes the rows meanwhile.
         let lock = sql.for_update();
         let marks = marks(sql, lock)?;
         if !sql.texts("SELECT number FROM tally_moving")?.is_empty() {
@@ -117,7 +117,7 @@ pub(in crate::store) fn take_out(
     })
 }
 
-/// The first rows of a slice in periods that are closed, and a condition that fits those alone.
+/// The first rows of a slice in closed periods, and a condition that matches exactly these rows.
 fn first_rows(
     sql: &mut dyn Sql,
     settings: &Settings,

@@ -8,7 +8,7 @@ use crate::level::{RollUpLevel, Seconds, Zone};
 use crate::store::{Result, StoredBucket, StoredRow};
 use crate::sums::Values;
 
-/// Rows under a condition.
+/// Rows that match a condition.
 pub(super) fn rows(
     sql: &mut dyn Sql,
     level: RollUpLevel,
@@ -29,7 +29,7 @@ pub(super) fn rows(
     Ok(stored.collect())
 }
 
-/// Counts of buckets under a condition.
+/// Counts of buckets that match a condition.
 pub(super) fn buckets(
     sql: &mut dyn Sql,
     level: RollUpLevel,
@@ -48,7 +48,7 @@ pub(super) fn buckets(
     Ok(stored.collect())
 }
 
-/// The first starts of periods of a table that are in a range, as far as they follow each other: at most so many.
+/// Starts of up to `most` successive periods in a range, from the first one that the table has.
 pub(super) fn starts(
     sql: &mut dyn Sql,
     (table, level): (&str, RollUpLevel),
@@ -68,13 +68,13 @@ pub(super) fn starts(
     Ok(all.take_while(|start| *start < to).take(most).collect())
 }
 
-/// Numbers for `IN`.
+/// Numbers as a list for SQL's `IN`.
 pub(super) fn list(numbers: &[i64]) -> String {
     let numbers: Vec<String> = numbers.iter().map(i64::to_string).collect();
     numbers.join(",")
 }
 
-/// A number of a row; of NULL, zero.
+/// A number of a row; zero for NULL.
 pub(super) fn at(row: &[Option<f64>], place: usize) -> f64 {
     row.get(place).copied().flatten().unwrap_or(0.0)
 }

@@ -1,4 +1,4 @@
-//! Rolling up what is over, and removing what is older than the limits.
+//! Rolls up finished periods, and removes rows beyond the limits.
 
 use std::time::Duration;
 
@@ -13,13 +13,13 @@ use crate::store::{KEYS_KEPT, ROLL_UP_DELAY, Result, Settings, StoreLimits};
 /// Rows that are removed in one transaction.
 const ROWS_PER_REMOVAL: u64 = 20_000;
 
-/// Running time of a store as one process knows it.
+/// Running time of a store, as this process last knew it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::store) struct RunningTime(Option<Seconds>);
 
 impl RunningTime {
-    /// Adds the time that this process ran. Processes that run at the same time add it once: the store has that of the
-    /// process that is ahead.
+    /// Adds the time that this process ran. Processes that run at the same time add it once: the store keeps the
+    /// largest sum.
     fn add(&mut self, sql: &mut dyn Sql, ran: Duration) -> Result<Seconds> {
         let lock = sql.for_update();
         let stored = setting(sql, RUNNING, lock)?;
@@ -60,7 +60,7 @@ pub(in crate::store) fn maintain(
     transact(sql, |sql| remove(sql, limits, now))
 }
 
-/// Runs something in a transaction.
+/// Runs a closure in a transaction.
 pub(super) fn transact<T>(
     sql: &mut dyn Sql,
     work: impl FnOnce(&mut dyn Sql) -> Result<T>,
@@ -69,7 +69,7 @@ pub(super) fn transact<T>(
     let result = work(sql);
     match result {
         Ok(_) => sql.run("COMMIT")?,
-        // The first error is the one to tell.
+        // The first error is the one to report.
         Err(_) => {
             sql.rollback();
             0
@@ -118,7 +118,7 @@ fn roll(sql: &mut dyn Sql, level: RollUpLevel, settings: &Settings, now: Seconds
     if next + ROLL_UP_DELAY > now {
         return Ok(false);
     }
-    // What it is made of must be whole: nothing below waits to be rolled up into it.
+    // The finer levels must be complete: none of them has a period left to roll up into it.
     let mut below = finer;
     while let Some(finest) = below.finer() {
         let from = rolled(sql, below, "")?;
@@ -158,7 +158,7 @@ fn roll(sql: &mut dyn Sql, level: RollUpLevel, settings: &Settings, now: Seconds
     Ok(true)
 }
 
-/// Rolls up all that is over.
+/// Rolls up all finished periods.
 pub(in crate::store) fn roll_over(
     sql: &mut dyn Sql,
     settings: &Settings,
@@ -170,7 +170,7 @@ pub(in crate::store) fn roll_over(
     Ok(())
 }
 
-/// Rolls up all levels at least to where another store's are: those periods are over.
+/// Rolls up all levels at least to another store's watermarks: those periods are finished.
 pub(in crate::store) fn roll_to(
     sql: &mut dyn Sql,
     settings: &Settings,
@@ -188,7 +188,7 @@ pub(in crate::store) fn roll_to(
             if roll(sql, level, settings, to + ROLL_UP_DELAY)? {
                 return Ok(false);
             }
-            // Nothing before it waits to be rolled up.
+            // Nothing before this time is left to be rolled up.
             if rolled(sql, level, "")? < to {
                 sql.run(&format!(
                     "REPLACE INTO tally_setting (name, value) VALUES ('{}', '{to}')",
@@ -208,7 +208,7 @@ fn remove(sql: &mut dyn Sql, limits: &StoreLimits, now: Seconds) -> Result<bool>
         let Some(newest) = moment(sql, &format!("SELECT MAX(start) FROM {}", table(level)))? else {
             continue;
         };
-        // Age counts from what is newest in the store, so that a clock that is ahead for a while removes nothing.
+        // Age counts from the newest row in the store, so that a clock that is ahead for a while removes nothing.
         let kept = limits.retention(level).unwrap_or(Seconds::MAX / 2);
         if remove_before(sql, limits, level, now.min(newest + HOUR) - kept)? {
             return Ok(true);
@@ -225,8 +225,8 @@ fn remove(sql: &mut dyn Sql, limits: &StoreLimits, now: Seconds) -> Result<bool>
     Ok(false)
 }
 
-/// Removes the oldest periods of a level that begin before a moment and are rolled up, where they shall be; false if
-/// there are none.
+/// Removes the oldest periods of a level that begin before a time, and, unless the coarser level is off, are rolled up;
+/// false if there are none.
 fn remove_before(
     sql: &mut dyn Sql,
     limits: &StoreLimits,

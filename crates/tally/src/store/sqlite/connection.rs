@@ -1,4 +1,4 @@
-//! Connections to a file of SQLite.
+//! Connections to an SQLite file.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use rusqlite::{Connection, ErrorCode, OptionalExtension as _};
 
 use crate::store::StoreError;
 
-/// Time for which a lock of another process is waited for.
+/// Timeout of a wait for another process's lock.
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A setting of the store.
@@ -17,7 +17,7 @@ pub(super) fn setting(connection: &Connection, name: &str) -> rusqlite::Result<O
         .optional()
 }
 
-/// SQLite's error, by what helps.
+/// Converts an error of SQLite by its remedy: a retry, or none.
 pub(super) fn failed(address: &str, error: rusqlite::Error) -> StoreError {
     let refused = matches!(
         error.sqlite_error_code(),

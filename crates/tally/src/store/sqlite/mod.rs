@@ -1,4 +1,4 @@
-//! The store in a file of SQLite.
+//! The store in an SQLite file.
 
 mod connection;
 mod rows;
@@ -26,7 +26,7 @@ use connection::{BUSY_TIMEOUT, failed};
 use rows::Ids;
 use statements::Statements;
 
-/// A file of SQLite that is written.
+/// An SQLite file that is written.
 #[derive(Debug)]
 pub struct SqliteStore {
     connection: Connection,
@@ -177,7 +177,7 @@ impl SqliteStore {
         }
     }
 
-    /// Runs something on the connection.
+    /// Runs a closure on the connection.
     #[cfg(feature = "clickhouse")]
     pub(in crate::store) fn with<T>(
         &self,
@@ -186,7 +186,7 @@ impl SqliteStore {
         work(&self.connection).map_err(|error| failed(&self.address, error))
     }
 
-    /// Runs something in a transaction that has the right to write from its beginning on.
+    /// Runs a closure in a transaction that takes the write lock at its beginning.
     fn transact<T>(
         &mut self,
         work: impl FnOnce(&Connection, &mut Ids<'_>) -> Result<T>,
@@ -225,7 +225,7 @@ impl SqliteStore {
         })
     }
 
-    /// Adds the identities of a batch, and something with them in the same transaction, unless the batch is there.
+    /// Adds the identities of a batch, and calls `add` in the same transaction, unless the batch was added before.
     pub(in crate::store) fn once(
         &mut self,
         batch: &Batch,
@@ -257,7 +257,7 @@ impl SqliteStore {
         })
     }
 
-    /// Adds a piece of the store of this name, unless it is there.
+    /// Adds a piece from the store of this name, unless it was added before.
     fn write_piece(&mut self, name: &str, pending: &Pending, now: Seconds) -> Result<()> {
         let settings = self.settings.clone();
         let address = self.address.clone();
@@ -300,7 +300,7 @@ pub(super) fn open_archive(path: &Path) -> Result<Box<dyn Archive>> {
         connection.query_row("SELECT COUNT(*) FROM sqlite_schema", [], |_| Ok(()))?;
         Ok(connection)
     };
-    // A reader of a WAL file also writes: to the file of shared memory beside it.
+    // A reader in WAL mode also writes, to the shared-memory file (-shm) beside the database.
     let connection = open(OpenFlags::SQLITE_OPEN_READ_WRITE)
         .or_else(|_| open(OpenFlags::SQLITE_OPEN_READ_ONLY))
         .map_err(|error| failed(&address, error))?;

@@ -13,13 +13,13 @@ use crate::store::piece::Watermarks;
 use crate::store::{Advance, Key, MAX_CACHED_TAGS, sql};
 use crate::sums::Sums;
 
-/// Numbers of tags that are known, and the bound on tags.
+/// Cached numbers of tags, and the maximum number of tags.
 pub(in crate::store) struct Ids<'a> {
     pub(super) known: &'a mut HashMap<Box<str>, i64>,
     pub(super) most: u64,
 }
 
-/// Adds the tags of some sums to the dictionary; of each tag, whether it is beyond the bound.
+/// Adds the tags of some sums to the dictionary. The list has one entry per tag, true if the tag went to `(other)`.
 #[cfg(feature = "clickhouse")]
 pub(in crate::store) fn add_tags(
     connection: &Connection,
@@ -43,7 +43,7 @@ pub(super) fn number(connection: &Connection, name: &str) -> rusqlite::Result<Se
     Ok(value.and_then(|value| value.parse().ok()).unwrap_or(0))
 }
 
-/// Adds an identity at this running time; false if it is there.
+/// Adds an identity with this running time; false if it exists already.
 pub(super) fn add_key(
     connection: &Connection,
     key: &Key,
@@ -85,7 +85,7 @@ pub(super) fn adopt(
     Ok(())
 }
 
-/// Moments up to which levels are rolled up.
+/// Times up to which the levels are rolled up.
 pub(super) fn marks(connection: &Connection) -> rusqlite::Result<Watermarks> {
     let mut marks = Watermarks::default();
     for (mark, level) in marks.iter_mut().zip(RollUpLevel::ALL) {
@@ -257,7 +257,7 @@ fn upsert(level: RollUpLevel, values: &[String]) -> String {
             "latest" if level == RollUpLevel::Minute => {
                 ", latest = coalesce(excluded.latest, latest)".to_owned()
             }
-            // What comes after a period was rolled up is late, and not the latest.
+            // A value that arrives after its period was rolled up is late, not the latest.
             "latest" => ", latest = coalesce(latest, excluded.latest)".to_owned(),
             sum => format!(", {sum} = coalesce({sum}, 0) + excluded.{sum}"),
         })

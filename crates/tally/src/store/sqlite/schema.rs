@@ -10,7 +10,7 @@ use super::connection::{BUSY_TIMEOUT, failed, setting};
 use crate::level::RollUpLevel;
 use crate::store::{Result, Settings, StoreError, sql};
 
-/// Opens a file to write, makes the tables where there are none, and finds out what it was made with.
+/// Opens a file to write, creates the tables if there are none, and reads the settings with which it was created.
 pub(super) fn open(path: &Path, address: &str, new: &Settings) -> Result<(Connection, Settings)> {
     let cannot = |error: std::io::Error| {
         StoreError::refused(format!("{address} cannot be written: {error}"))
@@ -66,7 +66,7 @@ fn prepare(connection: &mut Connection, address: &str, new: &Settings) -> Result
             transaction.execute(insert, [name, value]).map_err(failed)?;
         }
     }
-    // Of later versions, beside the schema's.
+    // A table that was added later, without a new schema number.
     transaction
         .execute_batch(&format!(
             "CREATE TABLE IF NOT EXISTS {}",

@@ -73,7 +73,7 @@ impl<C: std::borrow::Borrow<Connection>, A: AsRef<str>> Sql for Statements<C, A>
     }
 
     fn rollback(&mut self) {
-        // SQLite has undone it where this fails.
+        // If this fails, SQLite has already rolled back.
         let _ = self.run("ROLLBACK");
     }
 
@@ -90,7 +90,7 @@ impl<C: std::borrow::Borrow<Connection>, A: AsRef<str>> Sql for Statements<C, A>
     }
 
     fn for_update(&self) -> &'static str {
-        // The transaction has the only right to write.
+        // The transaction holds the only write lock.
         ""
     }
 

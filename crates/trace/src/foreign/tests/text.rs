@@ -1,4 +1,4 @@
-//! Formats of lines: what is malformed, and what blkparse prints around requests.
+//! Tests of text formats: malformed lines, and lines of blkparse that are not requests.
 
 use super::{Row, fixture, row};
 use crate::io::{Io, Op};
@@ -12,7 +12,7 @@ fn of_text(text: &str) -> Result<Box<dyn TraceReader>, ReadError> {
     open(&path)
 }
 
-/// A fixture, a line behind it, and the column and the expectation of its error.
+/// A fixture, a line to append to it, and the column and the expectation of the error.
 const MALFORMED: &str = "\
 msr.csv | x,hm,0,Read,0,512,1 | 1: expected the time of issue
 msr.csv | 128166372003061629,hm,x,Read,0,512,1 | 23: expected the disk's number
@@ -60,7 +60,7 @@ fn malformed_lines_of_each_format_have_a_place() {
             panic!("{case}");
         };
         let text = std::fs::read_to_string(fixture(name)).unwrap();
-        // Behind the sums of blkparse any line may come.
+        // After the sums of blkparse any line is accepted.
         let text = text.split("CPU0").next().unwrap();
         let number = text.lines().count() + 1;
         let read = of_text(&format!("{text}{line}\n")).and_then(|reader| reader.collect());
@@ -70,8 +70,8 @@ fn malformed_lines_of_each_format_have_a_place() {
     }
 }
 
-/// Output of blkparse: files in front, `-t` and `-s`, messages, a remap, a command to the driver, and a completion
-/// that moved nothing.
+/// Output of blkparse: files first, `-t` and `-s`, messages, a remap, a command to the driver, and a completion without
+/// data.
 const BLKPARSE: &str = "Input file sda.blktrace.0 added
 
   8,0    0        1     0.000000000    99  A   R 8 + 8 <- (8,1) 0

@@ -2,11 +2,10 @@ use super::*;
 use crate::io::Io;
 use crate::pair::{IoLayer, Pairing};
 
-/// Fields of events as kernels have them: the number of the format, where the letters are and how many, and what is
-/// behind them.
+/// Kernel versions, with the offset and the length of the letters in their events.
 const KERNELS: [(&str, usize, usize); 3] = [("5.10", 32, 8), ("6.1", 32, 9), ("6.18", 34, 10)];
 
-/// The text of a file `format` of an event that has these letters there, and an error or a process's name behind them.
+/// A `format` file of an event with letters at this offset and of this length, followed by `rest`.
 fn format(letters: (usize, usize), rest: &str) -> EventFormat {
     let (offset, size) = letters;
     let text = format!(
@@ -32,7 +31,7 @@ fn format_of(tracepoint: Tracepoint, letters: (usize, usize)) -> EventFormat {
     format(letters, rest)
 }
 
-/// The bytes of an event of device 8:16 of 7 and the process `jbd2`.
+/// The bytes of an event of device 8:16 by thread 7, the process `jbd2`.
 fn event(format: &EventFormat, sector: u64, sectors: u32, rwbs: &str, error: i32) -> Vec<u8> {
     let mut bytes = vec![0; 64];
     let mut put = |name: &str, value: &[u8]| {
@@ -54,7 +53,7 @@ fn event(format: &EventFormat, sector: u64, sectors: u32, rwbs: &str, error: i32
 /// An event: tracepoint, sector, sectors, letters, error.
 type EventFields = (Tracepoint, u64, u32, &'static str, i32);
 
-/// Events that these decode to, where they do; their times are their places.
+/// Decodes events; their times are their indices.
 fn decoded(events: &[EventFields], letters: (usize, usize)) -> Vec<Event> {
     let decode = |(time, fields): (usize, &EventFields)| {
         let (tracepoint, sector, sectors, rwbs, error) = *fields;
@@ -72,7 +71,7 @@ fn decoded(events: &[EventFields], letters: (usize, usize)) -> Vec<Event> {
     events.iter().enumerate().filter_map(decode).collect()
 }
 
-/// The I/Os that they are of.
+/// The I/Os that events are paired into.
 fn paired(events: &[EventFields], letters: (usize, usize), traced: IoLayer) -> Vec<Io> {
     let mut pairing = Pairing::default();
     pairing.set_traced(DeviceIndex(0), traced);
@@ -125,7 +124,7 @@ fn letters_of_fua_and_flushes_are_read_where_each_kernel_has_them() {
     }
 }
 
-/// Both complete at no place; the first, such as one of SG_IO, has the letter of write-zeroes on older kernels.
+/// Both complete without a sector; the first, such as one of SG_IO, has the letter of write-zeroes on older kernels.
 #[test]
 fn a_command_that_is_passed_through_is_none_and_a_flush_is_one() {
     let events = [
@@ -161,7 +160,7 @@ fn an_fsync_is_one_flush() {
 
 /// A commit of a journal on a device that takes FUA: the kernel flushes, and then writes with FUA.
 #[test]
-fn a_commit_behind_a_flush_on_a_device_with_fua_is_a_flush_and_a_write_with_fua() {
+fn a_commit_after_a_flush_on_a_device_with_fua_is_a_flush_and_a_write_with_fua() {
     let events = [
         (Tracepoint::Queue, 800, 8, "FWFS", 0),
         (Tracepoint::Issue, 0, 0, "FF", 0),
@@ -179,8 +178,8 @@ fn a_commit_behind_a_flush_on_a_device_with_fua_is_a_flush_and_a_write_with_fua(
     }
 }
 
-/// The same without FUA: a flush before, the write, and a flush behind it, after which the write is completed once
-/// more.
+/// A commit without FUA: a flush before the write, the write, and a flush after it, after which the write completes
+/// again.
 #[test]
 fn a_commit_on_a_device_without_fua_is_a_write_between_two_flushes() {
     let events = [
