@@ -470,8 +470,13 @@ fn with_qemu_a_scrub_lets_an_array_on_the_same_disks_recover() {
         "{array:#}"
     );
     let why = array["why"].as_str().unwrap();
-    assert!(why.contains("recover of /dev/md2 to do"), "{why}");
-    assert!(said.err.contains("to replace by a spare"), "{}", said.err);
+    assert!(why.contains("has to do a recover of /dev/md2"), "{why}");
+    assert!(
+        said.err
+            .contains("to replace one of its members by a spare"),
+        "{}",
+        said.err
+    );
     assert!(
         said.err.contains("by now /dev/md2 cannot be scrubbed: "),
         "{}",

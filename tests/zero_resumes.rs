@@ -39,11 +39,11 @@ fn with_root_it_goes_on_after_kills_at_any_moment() {
         let said = running.end();
         assert!(!said.err.contains("does not count"), "{said:#?}");
         // On a host that was slow to kill it, it came to its end, and the next begins anew.
-        goes_on = said.status.is_none() && (goes_on || said.err.contains("going on with"));
+        goes_on = said.status.is_none() && (goes_on || said.err.contains("continuing with"));
         assert!(matches!(said.status, None | Some(0)), "{said:#?}");
     }
     let said = disk.zero(&place, &["--json"]).ends_with(0);
-    assert!(said.err.contains("going on with"), "{said:#?}");
+    assert!(said.err.contains("continuing with"), "{said:#?}");
     let shown = only(&said);
     assert!(shown["starts"].as_u64().unwrap() >= 2, "{shown:#}");
     assert_eq!(not_zero(&disk.device.node), 0);
@@ -69,7 +69,7 @@ fn with_root_it_goes_on_however_often_it_is_killed() {
         if said.status.is_some() {
             break;
         }
-        kept += u32::from(said.err.contains("going on with"));
+        kept += u32::from(said.err.contains("continuing with"));
         assert!(
             !said.err.contains("does not count"),
             "round {round}: {said:#?}"

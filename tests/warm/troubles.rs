@@ -296,10 +296,10 @@ fn as_root_what_need_not_be_true_any_more_is_not_believed() {
     // What is at this path has another size now: who knows what it is.
     resize(&file, 40, &device);
     for (again, words) in [
-        (1, "known by nothing but its path, and had another size"),
+        (1, "identified only by its path, and had another size"),
         (
             2,
-            "it was read to its end then, and may have been restored anew",
+            "the whole volume was read then, and it may have been restored again",
         ),
     ] {
         let said = place.run(&["warm", device.path(), "--json"]).ends_with(0);

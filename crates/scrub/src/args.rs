@@ -113,12 +113,12 @@ pub(crate) mod tests {
 
     use super::ScrubArgs;
 
-    /// The program, as far as this verb goes.
+    /// The program with this verb alone.
     #[derive(Parser)]
     struct Program {
         #[command(subcommand)]
         verb: Verb,
-        /// The ledger, which the program takes with every verb.
+        /// The ledger, a global option of the program.
         #[arg(long, global = true)]
         ledger: Option<std::path::PathBuf>,
     }

@@ -32,14 +32,14 @@ use study::pace::Targets;
 use ui::exit::sentence;
 use ui::format::short_latency;
 
-/// Bytes of each member in a stripe.
+/// Size of one member's page in a stripe of the stripe cache, in bytes.
 const PAGE: u64 = 4096;
-/// Interval at which the members' read errors are examined: md keeps counting, and nothing gets lost.
+/// Interval at which the members' read errors are read. md's counters only grow, so that none is lost in between.
 const ERRORS_EVERY: Duration = Duration::from_secs(10);
 
-/// Time within which an array is gone that mdadm has frozen to stop it, and interval at which it is searched for.
+/// Time within which an array disappears after mdadm has frozen it to stop it.
 const STOP_TIMEOUT: Duration = Duration::from_secs(2);
-/// See [`STOP_TIMEOUT`].
+/// Interval at which the presence of a frozen array is polled.
 const STOP_POLL: Duration = Duration::from_millis(50);
 
 /// State that all arrays and disks of a command share.
@@ -47,14 +47,14 @@ pub(crate) struct Shared<'a> {
     pub root: &'a Root,
     /// Devices that the ledger lies on.
     pub below_ledger: Vec<DeviceNumber>,
-    /// Reasons to end before the end.
+    /// Reasons to stop early.
     pub stop: Stop<'a>,
     pub lines: &'a ProgressLines,
-    /// Latency targets; `None` for a multiple of what is measured.
+    /// Latency targets; `None` for targets that follow from the foreground's latency alone.
     pub targets: Option<Targets>,
-    /// Deadline, where one is given.
+    /// Deadline, if one is given.
     pub due: Option<DueTime>,
-    /// True if the deadline counts more than the latency.
+    /// True if the deadline has priority over the latency targets.
     pub deadline_wins: bool,
 }
 
@@ -65,30 +65,30 @@ pub(crate) struct ScrubResult {
     pub ending: ScrubEnd,
     /// Progress at the end.
     pub at: ScrubProgress,
-    /// Result of the foreground; `None` where there was none.
+    /// Foreground latency and targets; `None` where there was no foreground.
     pub foreground: Option<ForegroundReport>,
     /// Duration of this start, in seconds.
     pub seconds: f64,
-    /// Bytes that this start went through, as md counts positions.
+    /// Bytes that this start checked, in md's positions.
     pub moved: u64,
-    /// True if the ledger has the state.
+    /// True if the state is stored in the ledger.
     pub is_kept: bool,
     /// Notes, in sentences.
     pub notes: Vec<String>,
     /// Settings that could not be restored, in sentences.
     pub left: Vec<String>,
-    /// Health of its members.
+    /// Health of the members.
     pub members: Vec<Health>,
-    /// Places of its mismatches, or why they are not known; `None` where they were not requested.
+    /// Locations of the mismatches, or the reason why they are not known; `None` where they were not requested.
     pub located: Option<Result<Located, String>>,
-    /// Method of repair, where that was requested.
+    /// Method of repair; `None` where no repair was requested.
     pub repair_method: Option<RepairMethod>,
-    /// Result of its repair from the other members, or why there was none.
+    /// Result of the repair from the other members, or the reason why it was not done; `None` where none was requested.
     pub repaired: Option<Result<Repaired, String>>,
 }
 
 impl ScrubResult {
-    /// Result for an array whose scrub was done before.
+    /// Result for an array whose scrub was already done.
     pub(crate) fn known(target: Target, checkpoint: Checkpoint) -> ScrubResult {
         ScrubResult {
             members: target.sync.health(),
@@ -108,13 +108,13 @@ impl ScrubResult {
         }
     }
 
-    /// True if all agrees, and could be read.
+    /// True if there are no mismatches and no read errors.
     pub(crate) fn is_clean(&self) -> bool {
         self.checkpoint.mismatches == 0 && health::are_sound(&self.checkpoint.errors, &self.members)
     }
 }
 
-/// Scrubs one array. `old` are its tunables before.
+/// Scrubs one array. `old` are its tunables before the scrub.
 pub(crate) fn scrub(
     target: Target,
     started: StartedScrub,
@@ -131,7 +131,7 @@ pub(crate) fn scrub(
     let guard = Guard::start(target.device.number, &target.uuid, old)
         .map_err(|error| {
             notes.push(format!(
-                "No guard could be started, so that after a kill -9 only the next 'disksmith scrub' puts \
+                "No guard process could be started, so after a kill -9 only the next 'disksmith scrub' restores \
                  the tunables back: {error}."
             ));
         })
@@ -139,7 +139,7 @@ pub(crate) fn scrub(
     let began = Instant::now();
     let stripes = target.sync.tunable(Tunable::StripeCache);
     let stripes = stripes.and_then(|text| text.parse().ok()).unwrap_or(0);
-    // The cache may grow while it is short of stripes.
+    // The stripe cache may grow while it is full.
     let cache = Bytes(STRIPE_CACHE_SIZE.max(stripes).saturating_mul(2 * PAGE));
     let mut tracker = Tracker {
         ranges: MismatchRanges::new(
@@ -207,12 +207,12 @@ pub(crate) fn scrub(
             ends: ended.is_own,
             window_set: ended.window_set,
         };
-        // The control goes after this: it waits for a probe that is on its way, and of an array that
-        // hangs that one comes late, just when md has something to recover.
+        // The control is dropped only after this: its drop waits for a probe in flight, and the probe of an array that
+        // hangs completes late, just when md has to recover something.
         let back = old.put_back(&target.sync, by);
         (ended, back)
     };
-    // To stop an array md first ends what it does with it.
+    // Before an array is stopped, md ends its check.
     let (ending, back) = match ending {
         ScrubEnd::Stopped if !target.sync.is_there() => (ScrubEnd::Gone, back),
         ScrubEnd::Recovery(SyncAction::Frozen) if is_gone_soon(&target.sync) => {
@@ -248,7 +248,7 @@ pub(crate) fn scrub(
     }
 }
 
-/// True if an array that was frozen is gone soon after: mdadm freezes it before it stops it.
+/// True if a frozen array disappears within [`STOP_TIMEOUT`]: mdadm freezes an array before it stops it.
 fn is_gone_soon(sync: &Sync) -> bool {
     let began = Instant::now();
     while sync.is_there() && began.elapsed() < STOP_TIMEOUT {
@@ -257,21 +257,21 @@ fn is_gone_soon(sync: &Sync) -> bool {
     !sync.is_there()
 }
 
-/// Gives a level with parity room for more stripes at once, if it has little; and has md let go as little
-/// at once beside a foreground as it did before Linux 6.16.
+/// Enlarges the stripe cache of an array with parity, if it is small, and sets md's I/O depth beside a foreground to
+/// the value that was fixed before Linux 6.16.
 fn prepare(target: &Target) {
     let shown = target.sync.tunable(Tunable::StripeCache);
     let stripes = shown.and_then(|text| text.parse::<u64>().ok());
     if stripes.is_some_and(|stripes| stripes < STRIPE_CACHE_SIZE) {
         let turn = |stripes: u64| target.sync.turn(Tunable::StripeCache, &stripes.to_string());
         if let (Err(_), Some(stripes)) = (turn(STRIPE_CACHE_SIZE), stripes) {
-            // There was memory for some, which would not be known for its own. Without it the check is a
-            // little slower, and there is nothing to say.
+            // The cache may have grown in part, which could not be attributed to this process later. The former size
+            // only makes the check a little slower.
             let _ = turn(stripes);
         }
     }
     if target.sync.tunable(Tunable::IoDepth).is_some() {
-        // Without it each step delays the foreground more, which the controller takes into account.
+        // If it cannot be set, each step delays the foreground more, which the controller takes into account.
         let _ = target.sync.turn(Tunable::IoDepth, &DEPTH.to_string());
     }
 }
@@ -292,13 +292,14 @@ struct Tracker {
     path: String,
     /// True if the ledger lies on the array.
     holds_ledger: bool,
-    /// Latency targets of the user, and whether it was reported that the foreground exceeds them by itself.
+    /// Latency targets of the user.
     requested: Option<Targets>,
+    /// True once it was reported that the foreground exceeds these targets even without the check.
     reported_own: bool,
 }
 
 impl Tracker {
-    /// Examines what the members could not read, with `now` in any case.
+    /// Reads the members' read errors, if [`ERRORS_EVERY`] has passed or `now` is true.
     fn read_errors(&mut self, now: bool) {
         let is_due = |read: Instant| read.elapsed() >= ERRORS_EVERY;
         if now || self.errors_read.is_none_or(is_due) {
@@ -313,7 +314,7 @@ impl Tracker {
         }
         self.checkpoint.done = at.done.0;
         self.checkpoint.mismatches = at.mismatches;
-        // What a repair found it has written anew.
+        // A repair by md has rewritten the mismatches that it found.
         if !self.checkpoint.repairs {
             self.checkpoint.places = self.ranges.list(at);
         }
@@ -323,7 +324,7 @@ impl Tracker {
         self.checkpoint.ran_s = self.ran_before_s + self.began.elapsed().as_secs_f64();
     }
 
-    /// Takes the progress, and returns true where a commit of the ledger to the array is under way.
+    /// Takes the progress. Returns true if the ledger is being written to the array.
     fn take_progress(&mut self, at: &ScrubProgress) -> bool {
         self.ranges.take(at);
         let now_s = self.began.elapsed().as_secs_f64();
@@ -343,7 +344,7 @@ impl Tracker {
         self.holds_ledger && self.writer.is_writing()
     }
 
-    /// Reports once that the foreground is slower by itself than its target.
+    /// Reports once that the foreground exceeds the latency targets even while nothing is checked.
     fn report_own(&mut self, at: &ScrubProgress) {
         let (Some(requested), Some(applied), false) =
             (self.requested, at.targets, self.reported_own)
@@ -367,7 +368,7 @@ impl Tracker {
         self.reported_own = self.line.report(message);
     }
 
-    /// Stores the state at the end, and what was left of the tunables.
+    /// Stores the state at the end, with the tunables that could not be restored.
     fn end(
         mut self,
         at: &ScrubProgress,
@@ -399,7 +400,7 @@ impl Tracker {
     }
 }
 
-/// Reason why it ended before its end, as a sentence; `None` where it did not.
+/// Reason why a scrub ended early, as a clause; `None` where it did not.
 pub(crate) fn end_reason(ending: &ScrubEnd) -> Option<String> {
     Some(match ending {
         ScrubEnd::Done => return None,
@@ -407,24 +408,24 @@ pub(crate) fn end_reason(ending: &ScrubEnd) -> Option<String> {
         ScrubEnd::Ordered(StopCause::Deadline) => "its time is up".to_owned(),
         ScrubEnd::Stopped => "another program has ended the check".to_owned(),
         ScrubEnd::Begun => {
-            "another program has begun a check, which goes on by itself, and is not throttled".to_owned()
+            "another program has begun a check, which continues by itself, and is not throttled".to_owned()
         }
-        ScrubEnd::Gone => "the array was stopped, and is not there any more".to_owned(),
+        ScrubEnd::Gone => "the array was stopped, and no longer exists".to_owned(),
         ScrubEnd::Degraded => {
             "a member failed, so that the check ended; 'disksmith array list' shows which"
                 .to_owned()
         }
         ScrubEnd::Recovery(SyncAction::Frozen) => {
-            "md was frozen, so that it begins nothing: mdadm does so before it stops or grows an array"
+            "md was frozen and begins no work: mdadm does so before it stops or grows an array"
                 .to_owned()
         }
         ScrubEnd::Recovery(action) => format!(
-            "md has begun a {} of its own, which comes first, and is not throttled",
+            "md has begun a {} of its own, which has priority, and is not throttled",
             action.name()
         ),
         ScrubEnd::Waits(waits) => waits.sentence(),
         ScrubEnd::Delayed => {
-            "md does not begin it before it has done what it does with another array, which shares a disk \
+            "md does not begin the check before it has finished its work on another array, which shares a disk \
              with it (/proc/mdstat shows what)"
                 .to_owned()
         }

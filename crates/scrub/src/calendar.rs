@@ -5,7 +5,7 @@ use std::str::FromStr;
 use domain::ready_by::ReadyBy;
 use jiff::civil;
 
-/// Hours of a day, in the time zone of this host; they may go beyond midnight.
+/// Hours of a day, in the time zone of this host; they may extend past midnight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hours {
     /// Start of the hours.
@@ -39,9 +39,9 @@ impl FromStr for Hours {
 /// Time by which a scrub is to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DueBy {
-    /// Begin of that day of the week, the next time.
+    /// The next start of this day of the week.
     Weekday(civil::Weekday),
-    /// Begin of that day.
+    /// The start of this day.
     Date(civil::Date),
     /// A time.
     At(ReadyBy),

@@ -12,54 +12,54 @@ use super::health::Errors;
 use super::repair::{Intent, RepairTotals};
 use super::saved_tunables::SavedTunables;
 
-/// Age after which a checkpoint says too little of the array of today.
+/// Age after which a checkpoint is out of date.
 const MAX_AGE: SignedDuration = SignedDuration::from_hours(60 * 24);
 
 /// The scrub of one array. Positions are sectors of 512 bytes, as md counts them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Checkpoint {
-    /// The array's node when it was named last.
+    /// Path of the array's device node when it was last named.
     pub path: String,
     /// RAID level of the array.
     pub level: MdLevel,
-    /// Layout of the data over the members, as the kernel names it; empty where that was not kept.
+    /// Layout of the data over the members, as the kernel names it; empty where it was not stored.
     #[serde(default)]
     pub shape: String,
-    /// Identities of its members, in order of their places; empty for one that has no name of its own.
+    /// Identities of the members, in the order of their slots; empty for a member without a unique name.
     #[serde(default)]
     pub members: Vec<String>,
-    /// Time of its last progress.
+    /// Time of the last progress.
     #[serde(default)]
     pub moved: Option<Timestamp>,
     /// True if md repairs mismatches.
     pub repairs: bool,
-    /// Position up to which it is done.
+    /// Position up to which the array is checked.
     pub done: u64,
-    /// Position at which it ends; 0 until that is known.
+    /// Position at which the check ends; 0 until it is known.
     pub of: u64,
-    /// Sectors that differed, up to there.
+    /// Number of sectors that differed, up to `done`.
     pub mismatches: u64,
-    /// Ranges of positions with mismatches, wider than the mismatches. None of a repair by md.
+    /// Ranges of positions that contain the mismatches, and are wider than these. Empty for a repair by md.
     #[serde(default)]
     pub places: Ranges,
-    /// Write to members under way, from the other members.
+    /// A write to members, from the other members, that was in progress.
     #[serde(default)]
     pub rewriting: Option<Intent>,
     /// Totals of the repair from the other members; `None` where none was requested.
     #[serde(default)]
     pub repaired: Option<RepairTotals>,
-    /// Read errors of the members since it was begun.
+    /// Read errors of the members since the scrub began.
     #[serde(default)]
     pub errors: Errors,
-    /// Time of its first start.
+    /// Time of the first start.
     pub began: Timestamp,
-    /// Running time over all starts, in seconds.
+    /// Duration of all starts together, in seconds.
     pub ran_s: f64,
     /// Number of starts.
     pub starts: u32,
-    /// The tunables as they were; `None` while they are.
+    /// The tunables before the scrub changed them; `None` while they are unchanged.
     pub old: Option<SavedTunables>,
-    /// The boot in which they were turned: the next one has them as they were.
+    /// Id of the boot in which the tunables were changed; a reboot resets them.
     pub boot: String,
 }
 
@@ -69,7 +69,7 @@ impl LongWork for Checkpoint {
 }
 
 impl Checkpoint {
-    /// The share that is done.
+    /// Share of the array that is checked, from 0 to 1.
     pub(crate) fn share(&self) -> f64 {
         match self.of {
             0 => 0.0,
@@ -77,13 +77,13 @@ impl Checkpoint {
         }
     }
 
-    /// Bytes a second so far, as md counts positions; `None` before anything was done.
+    /// Mean rate so far, in bytes of md's positions a second; `None` before any progress.
     pub(crate) fn rate(&self) -> Option<f64> {
         let rate = Sectors(self.done).bytes().0 as f64 / self.ran_s;
         (self.done > 0 && rate.is_finite()).then_some(rate)
     }
 
-    /// Sectors that differ still, without those that a repair has rewritten.
+    /// Number of sectors that still differ, without those that a repair has rewritten.
     pub(crate) fn left(&self) -> u64 {
         match self.repaired {
             _ if self.repairs => 0,
@@ -92,13 +92,14 @@ impl Checkpoint {
         }
     }
 
-    /// End of its check; `finished` is the end of its work, which a repair may have opened again.
+    /// Time at which the check ended; `None` while it is not done. `finished` is the end of the job, which a later
+    /// repair may have reopened.
     pub(crate) fn checked(&self, finished: Option<Timestamp>) -> Option<Timestamp> {
         let is_done = self.of > 0 && self.done >= self.of;
         finished.or(self.moved.filter(|_| is_done))
     }
 
-    /// The ranges in which mismatches are, in bytes of the check's positions.
+    /// The ranges that contain mismatches, in bytes of md's positions.
     pub(crate) fn places_in_bytes(&self) -> Ranges {
         let bytes = |sectors: u64| Sectors(sectors).bytes().0;
         let places = self.places.iter();
@@ -107,10 +108,10 @@ impl Checkpoint {
             .collect()
     }
 
-    /// Reason for which `fresh`, which is begun at `now`, does not go on from here, as the end of a sentence;
-    /// `None` where it does.
+    /// Reason why the scrub `fresh`, begun at `now`, does not continue from this checkpoint, as the end of a sentence;
+    /// `None` where it continues.
     pub(crate) fn is_past(&self, fresh: &Checkpoint, now: Timestamp) -> Option<&'static str> {
-        // Of a level with parity the end stays where it is when members are added.
+        // At a level with parity the end position is the same when members are added.
         let is_same = self.level == fresh.level && self.of == fresh.of && self.shape == fresh.shape;
         let is_old = |moved| now.duration_since(moved) > MAX_AGE;
         if self.repairs != fresh.repairs {
@@ -175,7 +176,7 @@ mod tests {
             ),
             (|fresh| fresh.of = 8192, "another shape"),
             (|fresh| fresh.level = Level::Six.into(), "another shape"),
-            // As `mdadm --grow --raid-devices=5` does it at a level with parity: the end stays.
+            // `mdadm --grow --raid-devices=5` at a level with parity: the end position is the same.
             (
                 |fresh| fresh.shape = "raid10 over 5, chunk 65536, layout 258".to_owned(),
                 "another shape",
@@ -186,7 +187,7 @@ mod tests {
             assert!(message.contains(why), "{why}: {message}");
         }
         assert!(example().is_past(&example(), days(61)).is_some());
-        // As an older program has kept it.
+        // As stored by an older version.
         let unknown = Checkpoint {
             shape: String::new(),
             ..example()

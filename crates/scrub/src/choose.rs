@@ -12,11 +12,10 @@ use ui::context::Context;
 use ui::exit::{ExitClass as _, Failure};
 use ui::units::span;
 
-/// The arrays that were requested and are due, or what is wrong with any of them. Of all arrays,
-/// those that cannot be scrubbed are reported and left out.
+/// The arrays that were requested and are due. With `--all`, arrays that cannot be scrubbed are reported and left out.
 ///
 /// # Errors
-/// When an array that was named cannot be scrubbed, or none can.
+/// When an array that was named cannot be scrubbed, or with `--all` no array can.
 pub(crate) fn choose(
     args: &ScrubArgs,
     devices: &Devices,
@@ -74,15 +73,15 @@ fn all(devices: &Devices, context: &Context) -> Result<Vec<Target>, Failure> {
     Ok(targets)
 }
 
-/// True if an array of the host lacks a member. That is no reason not to scrub the others, but whoever has
-/// all of them scrubbed, such as a timer, is to find out.
+/// True if an array of the host lacks a member. The others are scrubbed all the same, but the exit status tells a user
+/// or a timer that scrubs all arrays.
 pub(crate) fn is_any_degraded(root: &Root) -> bool {
     let arrays = Devices::read(root).ok();
     let arrays = arrays.and_then(|devices| md::arrays(root, &devices).ok());
     arrays.is_some_and(|arrays| arrays.iter().any(|array| array.degraded.unwrap_or(0) > 0))
 }
 
-/// The arrays that were named, or what is wrong with any of them.
+/// The arrays that were named. The error lists the problems of all of them.
 fn named(words: &[String], devices: &Devices, context: &Context) -> Result<Vec<Target>, Failure> {
     let mut targets: Vec<Target> = Vec::new();
     let mut problems = Vec::new();
@@ -91,7 +90,7 @@ fn named(words: &[String], devices: &Devices, context: &Context) -> Result<Vec<T
             Ok(target) => {
                 if let Some(other) = targets.iter().find(|other| share(other, &target)) {
                     problems.push(format!(
-                        "{} and {} share a disk, so that each would hold back the other; scrub one \
+                        "{} and {} share a disk, so each would slow down the other; scrub one \
                          after the other, as --all does",
                         other.path(),
                         target.path()
@@ -109,7 +108,7 @@ fn named(words: &[String], devices: &Devices, context: &Context) -> Result<Vec<T
     }
 }
 
-/// The disks of an array on which none of the others lies: a lock is had once, and by one of them.
+/// The disks of an array that none of the `others` uses: each disk is locked once, by one of the arrays.
 pub(crate) fn new_disks(target: &Target, others: &[Target]) -> Vec<DeviceNumber> {
     let disks = target.disks.iter().copied();
     disks
@@ -121,8 +120,8 @@ fn share(one: &Target, other: &Target) -> bool {
     one.disks.iter().any(|disk| other.disks.contains(disk))
 }
 
-/// The arrays of a later round as they are now, and why others cannot be scrubbed any more, in sentences: hours or
-/// days may have passed since they were chosen.
+/// The arrays of a later round in their current state, and for each array that can no longer be scrubbed the reason, as
+/// a sentence. Hours or days may have passed since they were chosen.
 pub(crate) fn refresh_targets(round: Vec<Target>, root: &Root) -> (Vec<Target>, Vec<String>) {
     let mut targets = Vec::new();
     let mut left_out = Vec::new();
@@ -135,7 +134,7 @@ pub(crate) fn refresh_targets(round: Vec<Target>, root: &Root) -> (Vec<Target>, 
     (targets, left_out)
 }
 
-/// The arrays in rounds, one after the other: of those of one round no two share a disk.
+/// The arrays, divided into rounds. No two arrays of a round share a disk.
 pub(crate) fn rounds(targets: Vec<Target>) -> Vec<Vec<Target>> {
     let mut rounds: Vec<Vec<Target>> = Vec::new();
     for target in targets {

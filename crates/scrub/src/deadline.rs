@@ -1,22 +1,22 @@
-//! Tells the user that a deadline cannot be kept.
+//! Warning of a deadline that cannot be met.
 
 use job::{EtaEstimator, ProgressLine};
 use ui::units::span;
 
 use super::start_times::DueTime;
 
-/// A deadline, and the estimate of when the work is done.
+/// A deadline, with the estimate of the time at which the work will be done.
 #[derive(Debug)]
 pub(super) struct Deadline {
     due: Option<DueTime>,
-    /// True when it counts more than the latency.
+    /// True if the deadline has priority over the latency targets.
     wins: bool,
     eta: EtaEstimator,
     path: String,
 }
 
 impl Deadline {
-    /// Deadline of work on what is named `path`, of which so many bytes were done before.
+    /// Deadline of the work on the array or disk `path`, of which `done` bytes are already done.
     pub(super) fn new(path: String, due: Option<DueTime>, wins: bool, done: u64) -> Deadline {
         Deadline {
             due,
@@ -26,12 +26,12 @@ impl Deadline {
         }
     }
 
-    /// Recent bytes a second, where so many are done now; `None` while nothing moves.
+    /// Recent rate in bytes a second, where `done` bytes are done now; `None` while there is no progress.
     pub(super) fn rate(&mut self, now_s: f64, done: u64) -> Option<f64> {
         self.eta.rate(now_s, done)
     }
 
-    /// Reports once that it cannot be kept where so many bytes are left at such a rate.
+    /// Reports that the deadline cannot be met with `left` bytes to do at this rate in bytes a second.
     pub(super) fn report_if_late(
         &mut self,
         now_s: f64,
@@ -44,7 +44,7 @@ impl Deadline {
         };
         let (needs_s, has_s) = (left as f64 / rate, due.left().as_secs_f64());
         if self.eta.must_warn(now_s, needs_s, has_s) {
-            // What is not shown now is reported again.
+            // A warning that could not be shown is repeated.
             if line.report(late_warning(&self.path, needs_s, has_s, self.wins)) {
                 self.eta.warned(now_s);
             }
@@ -52,7 +52,7 @@ impl Deadline {
     }
 }
 
-/// The one of latency and deadline that is kept where both cannot be.
+/// Clause that states which of latency target and deadline is kept where both cannot be.
 pub(super) fn kept_of_both(deadline_wins: bool) -> &'static str {
     if deadline_wins {
         "it checks faster than the latency target allows (--deadline-wins)"
@@ -61,8 +61,8 @@ pub(super) fn kept_of_both(deadline_wins: bool) -> &'static str {
     }
 }
 
-/// A warning that a deadline and the latency target cannot both be met, where so many seconds are needed and so many
-/// are left, and which of them is kept.
+/// Warning that the deadline and the latency target cannot both be met: `left` seconds of work, `available` seconds
+/// until the deadline. It states which of the two is kept.
 fn late_warning(path: &str, left: f64, available: f64, deadline_wins: bool) -> String {
     let (left, available) = (span(left), span(available));
     let kept = kept_of_both(deadline_wins);

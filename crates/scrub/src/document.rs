@@ -24,7 +24,7 @@ pub(crate) struct ForegroundDocument {
 }
 
 impl ForegroundDocument {
-    /// Latency of a scrub's foreground, at a moment or at the end.
+    /// Latency of a scrub's foreground, during the scrub or at its end.
     pub(crate) fn of(at: &ScrubProgress, whole: Option<&ForegroundReport>) -> ForegroundDocument {
         let targets = at.targets.unwrap_or_default();
         let nanos = |seconds: Option<f64>| seconds.map(|seconds| (seconds * 1e9) as u64);
@@ -38,7 +38,7 @@ impl ForegroundDocument {
     }
 }
 
-/// Ranges as pairs of their first byte and the one behind their last.
+/// Ranges as pairs of start and exclusive end, in bytes.
 pub(crate) fn pairs(ranges: &Ranges) -> Vec<[u64; 2]> {
     let pairs = ranges.iter().map(|range| [range.start, range.end]);
     pairs.collect()

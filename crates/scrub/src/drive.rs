@@ -1,18 +1,18 @@
 //! Drives md's check of one array: begins it at the last checkpoint, lets it run at the rate that the controller
 //! allows, and ends it when there is a reason to.
 //!
-//! md checks up to `sync_max`, which is raised to continue. While there is a foreground it is raised by steps, each
-//! when md has reached it. The size of a step follows from its duration, because the foreground waits meanwhile; but
-//! each step costs writes of the superblock on all members (`linux::md::sync`), so it is no smaller than it must be.
-//! `sync_max` cannot be lowered. To yield at once, wherever it is, both speed limits are set to the least: md then
-//! sleeps after 128 KiB. The limits are no substitute for `sync_max`, because md sleeps for half a second each time;
-//! where `sync_max` was set far ahead, on an array that was idle, they are the only means.
+//! md checks up to `sync_max`, which is raised to continue. While there is a foreground it is raised in steps, each
+//! when md has reached it. The foreground waits during a step, so its size follows from its duration; but each step
+//! costs writes of the superblock on all members (`linux::md::sync`), so it is no smaller than necessary. `sync_max`
+//! cannot be lowered. To stop md at once, wherever `sync_max` is, both speed limits are set to the minimum: md then
+//! sleeps after 128 KiB. The limits do not replace `sync_max`, because md sleeps for half a second each time; where
+//! `sync_max` was set far ahead, on an array that was idle, they are the only means.
 //!
 //! Where the members can be compared directly, without md, this is done while there is a foreground (`give_way`),
-//! without steps.
+//! without such steps.
 //!
 //! The progress is known exactly only where md has reached `sync_max` and drained (in a direct comparison, at the end
-//! of a unit). There the position and the mismatches are stored together, so that nothing is counted twice after a
+//! of a unit). There the position and the mismatches are stored together, so that no mismatch is counted twice after a
 //! kill.
 
 mod direct;
@@ -46,12 +46,13 @@ use sync_window::{SyncWindow, Throttle};
 const TICK: Nanos = Nanos(10_000_000);
 /// Interval at which the whole state is polled.
 const POLL: Nanos = Nanos(100_000_000);
-/// The same while the check pauses, so that it pauses for no longer than it must.
+/// Interval at which the whole state is polled while the check pauses to measure the foreground alone, so that the
+/// pause is no longer than necessary.
 const POLL_MEASURING: Nanos = Nanos(50_000_000);
-/// Interval at which rare changes are polled: of the speed limits, which no other program should set, and
-/// of what md waits to do.
+/// Interval at which rare changes are polled: of the speed limits, which no other program should set, and of the work
+/// that md waits to do.
 const POLL_SELDOM: Nanos = Nanos(1_000_000_000);
-/// A check that md has not let begin after so long waits for another one.
+/// Time after which a check that md does not begin counts as delayed by the work on another array.
 const START_TIMEOUT: Nanos = Nanos(5_000_000_000);
 /// Time limit for md to reach `sync_max` when the scrub is to end.
 const STOP_TIMEOUT: Nanos = Nanos(5_000_000_000);
@@ -60,20 +61,20 @@ const TIMEOUT: Nanos = Nanos(10_000_000_000);
 
 /// The driver's view of the machine.
 pub(crate) trait ArrayControl {
-    /// Time since any moment.
+    /// Current time of a monotonic clock.
     fn now(&mut self) -> Nanos;
-    /// Lets time pass.
+    /// Waits for this duration.
     fn rest(&mut self, span: Nanos);
-    /// State of the array's work.
+    /// State of md's check or other work on the array.
     ///
     /// # Errors
     /// When the state cannot be read.
     fn sync_state(&mut self) -> linux::Result<SyncState>;
-    /// Position of md at this moment.
+    /// Current position of md.
     fn live(&mut self) -> Option<Sectors>;
     /// A tunable, as the kernel shows it.
     fn tunable(&mut self, tunable: Tunable) -> Option<String>;
-    /// Turns a tunable.
+    /// Sets a tunable.
     ///
     /// # Errors
     /// The kernel's error.
@@ -87,14 +88,15 @@ pub(crate) trait ArrayControl {
     fn waits(&mut self) -> Option<PendingWork>;
     /// True if the array exists.
     fn is_there(&mut self) -> bool;
-    /// Foreground I/O since the last call; probes continue at least so many seconds apart, or stop.
+    /// Foreground I/O since the last call. Probes continue, at least `probing` seconds apart; with `None` they stop.
     fn foreground_sample(&mut self, probing: Option<f64>) -> ForegroundSample;
     /// True if the members can be read and compared directly.
     fn can_compare(&mut self) -> bool;
-    /// Begins to read and compare these positions of the check, in idle gaps of the members with so much time between
-    /// two requests to one, or with `None` at full speed; true if it begins. At most one comparison is under way.
+    /// Begins to read and compare these positions of the check; true if it begins. `spacing` is the minimum time
+    /// between two requests to a member, which are made in idle gaps; `None` for full speed. At most one comparison
+    /// runs at a time.
     fn compare(&mut self, step: &Range<Sectors>, spacing: Option<Nanos>) -> bool;
-    /// Result of the comparison; `None` while it goes on.
+    /// Result of the comparison; `None` while it runs.
     fn compared(&mut self, step: &Range<Sectors>) -> Option<ComparisonResult>;
     /// Number of requests in flight on the members.
     fn in_flight(&mut self) -> u64;
@@ -111,19 +113,19 @@ pub(crate) struct Task {
     pub action: SyncAction,
     /// Position at which to begin.
     pub from: Sectors,
-    /// Mismatches that were found before that.
+    /// Number of mismatches that were found before that position.
     pub mismatches: u64,
-    /// Position at which md's next check that is not driven from here is to begin: `sync_min` as it was.
+    /// Former `sync_min`, at which the next check of another program is to begin.
     pub min: Sectors,
-    /// Length on one member before the next has its turn; 0 at RAID 1.
+    /// Chunk size; 0 for RAID 1.
     pub chunk: Sectors,
-    /// Number of members, or of pairs of them, over which md goes at once.
+    /// Number of members, or of pairs of members, that md reads at once.
     pub wide: u64,
-    /// True if all foreground requests wait while md checks, as at RAID 10.
+    /// True if all foreground requests wait while md checks, as with RAID 10.
     pub holds_all: bool,
-    /// Latency targets; `None` for a multiple of what is measured.
+    /// Latency targets; `None` for targets that follow from the foreground's latency alone.
     pub targets: Option<Targets>,
-    /// Time by which it must be done, on the control's clock, if that counts more than the latency.
+    /// Deadline on the control's clock, if it has priority over the latency targets.
     pub deadline: Option<Nanos>,
 }
 
@@ -132,38 +134,38 @@ pub(crate) struct Task {
 pub(crate) struct ScrubProgress {
     /// Position of md.
     pub live: Sectors,
-    /// Position of the end; zero until that is known.
+    /// Position of the end; zero until it is known.
     pub of: Sectors,
-    /// Position up to which it is done, with all that was found before.
+    /// Position up to which the array is checked and all mismatches are counted.
     pub done: Sectors,
-    /// The sectors that differed, up to there.
+    /// Number of sectors that differed, up to `done`.
     pub mismatches: u64,
-    /// The same, as far as md is; some of it may lie behind `done`.
+    /// Number of sectors that differed, up to `live`, including some beyond `done`.
     pub mismatches_seen: u64,
     /// Mean latency of the foreground, in seconds.
     pub mean: Option<f64>,
-    /// The latency that 1 of 100 exceeds, in seconds.
+    /// 99th percentile of the latency of the foreground, in seconds.
     pub p99: Option<f64>,
     /// Latency targets that are kept.
     pub targets: Option<Targets>,
-    /// True if any other program uses the array.
+    /// True if another program uses the array.
     pub beside: bool,
-    /// True if the foreground is measured, and the check waits.
+    /// True if the check pauses while the foreground is measured alone.
     pub measuring: bool,
-    /// Seconds above a target so far.
+    /// Time for which latency exceeded a target so far, in seconds.
     pub above_s: f64,
-    /// Reason for which the check is no faster beside a foreground.
+    /// Limit of the check's rate beside a foreground.
     pub held: Option<HeldBy>,
 }
 
-/// Cause for which driving a check ended.
+/// Cause of the end of a driven check.
 #[derive(Debug)]
 pub(crate) enum ScrubEnd {
-    /// The check is at its end.
+    /// The check is complete.
     Done,
-    /// The end was ordered.
+    /// The scrub was told to stop.
     Ordered(StopCause),
-    /// Another program ended it.
+    /// Another program ended the check.
     Stopped,
     /// Another program began a check while md was to do nothing.
     Begun,
@@ -171,9 +173,9 @@ pub(crate) enum ScrubEnd {
     Gone,
     /// A member failed.
     Degraded,
-    /// md began other work, which was not delayed.
+    /// md began other work, which the check does not delay.
     Recovery(SyncAction),
-    /// md waits to do this, which comes first.
+    /// md waits to do this work, which has priority.
     Waits(PendingWork),
     /// md does not let the check begin, since it works on an array that shares a disk with this one.
     Delayed,
@@ -183,22 +185,22 @@ pub(crate) enum ScrubEnd {
     Failed(linux::Error),
 }
 
-/// Result of a scrub.
+/// Result of driving a check.
 #[derive(Debug)]
 pub(crate) struct DriveResult {
     /// Cause of the end.
     pub ending: ScrubEnd,
     /// Progress at that time.
     pub at: ScrubProgress,
-    /// Result of the foreground; `None` where there was none.
+    /// Foreground latency and targets; `None` where there was no foreground.
     pub foreground: Option<ForegroundReport>,
-    /// True if md's check was begun here, and no other program has ended it: then it is to be ended here.
+    /// True if this process began md's check, and no other program has ended it: then this process has to end it.
     pub is_own: bool,
-    /// True if `sync_min` and `sync_max` are as they were set here.
+    /// True if `sync_min` and `sync_max` have the values that this process set.
     pub window_set: bool,
 }
 
-/// Drives a check until it ends. The tunables are then to be restored.
+/// Drives a check until it ends. The caller restores the tunables.
 pub(crate) fn drive(control: &mut impl ArrayControl, task: &Task) -> DriveResult {
     let now = control.now();
     let mut pace = Controller::new(task.targets.unwrap_or_default());
@@ -246,7 +248,7 @@ pub(crate) fn drive(control: &mut impl ArrayControl, task: &Task) -> DriveResult
     }
 }
 
-/// True if there is no check any more, or none that was begun here.
+/// True if no check runs any more, or only one that this process did not begin.
 fn is_over(ending: &ScrubEnd) -> bool {
     matches!(
         ending,
@@ -262,22 +264,24 @@ struct Drive<'a, W: ArrayControl> {
     control: &'a mut W,
     task: &'a Task,
     pace: Controller,
-    /// Time of the controller's last sample, and the bytes done since.
+    /// Time of the controller's last sample.
     sampled: Nanos,
+    /// Bytes checked since the last sample.
     moved: f64,
     window: SyncWindow,
     at: ScrubProgress,
-    /// True if md was made to begin, and not to end.
+    /// True if this process has begun md's check, and has not ended it.
     began: bool,
-    /// True if `sync_min` and `sync_max` are set here.
+    /// True if this process has set `sync_min` and `sync_max`.
     window_set: bool,
-    /// Time since which direct comparison is of no use: the readers have stopped, or are too slow for a deadline, or
-    /// much of the data is suspected.
+    /// Time at which direct comparison was given up: the readers have stopped, or are too slow for a deadline, or much
+    /// of the data is suspected.
     lost: Option<Nanos>,
-    /// Start of the check that is under way, and mismatches found before it.
+    /// Start position of the running check.
     from: Sectors,
+    /// Number of mismatches found before that position.
     before: u64,
-    /// Progress of the direct comparison, once it has begun; md may check a part meanwhile.
+    /// Progress of the direct comparison, once it has begun; md may check suspected chunks meanwhile.
     direct: Option<DirectComparison>,
     throttle: Option<Throttle>,
     polled: Nanos,
@@ -290,7 +294,7 @@ struct Drive<'a, W: ArrayControl> {
 }
 
 impl<W: ArrayControl> Drive<'_, W> {
-    /// Begins with `sync_max` at the start of the check: nothing moves yet.
+    /// Prepares the check, with `sync_max` at its start position, so that md does not proceed yet.
     fn begin(&mut self) -> linux::Result<()> {
         self.set(Throttle::Gentle)?;
         let from = self.window.at().0.to_string();
@@ -327,8 +331,8 @@ impl<W: ArrayControl> Drive<'_, W> {
         }
     }
 
-    /// Lets md reach `sync_max`, where the progress is known, unless that takes long, or md is held because of the
-    /// foreground.
+    /// Waits until md reaches `sync_max`, where the progress is known, for at most [`STOP_TIMEOUT`]; does not wait
+    /// where md is stopped because of the foreground.
     fn let_reach_sync_max(&mut self, order: StopCause) -> ScrubEnd {
         if self.throttle == Some(Throttle::Shut) || !self.began {
             return ScrubEnd::Ordered(order);
@@ -353,7 +357,7 @@ impl<W: ArrayControl> Drive<'_, W> {
         if let Some(live) = self.control.live() {
             self.at.live = live.max(before);
         }
-        // A part for which md is sent tells nothing: it is begun for it.
+        // The rate of a part that md checks for the direct comparison is not used: it includes the start of the check.
         if let Some(device_rate) = self.window.follow(self.at.live, now)
             && self.direct.is_none()
         {
@@ -366,7 +370,7 @@ impl<W: ArrayControl> Drive<'_, W> {
                 return Ok(Some(ending));
             }
             self.moved += bytes;
-            // What md has in flight shows as progress.
+            // md's requests in flight are visible as progress.
             self.observe(now, false);
             let kept = self.pace.targets();
             self.window.keep(kept.and_then(|(kept, _)| kept.slow_s()));
@@ -401,7 +405,7 @@ impl<W: ArrayControl> Drive<'_, W> {
         Ok(None)
     }
 
-    /// True if the whole state is to be polled now.
+    /// True if the whole state is due to be polled.
     fn is_to_poll(&mut self, now: Nanos) -> bool {
         let each = match self.pace.is_measuring() {
             true => POLL_MEASURING,
@@ -414,8 +418,8 @@ impl<W: ArrayControl> Drive<'_, W> {
         is_due
     }
 
-    /// Takes what was measured of the foreground since the last time, beside background I/O that is under way or
-    /// not.
+    /// Passes the measurements of the foreground since the last call to the controller. `is_busy` is true if
+    /// background I/O was in progress meanwhile.
     fn observe(&mut self, now: Nanos, is_busy: bool) {
         let probing = self.pace.probes();
         let seen = self.control.foreground_sample(self.pace.probe_gap_s());
@@ -430,7 +434,7 @@ impl<W: ArrayControl> Drive<'_, W> {
         }
     }
 
-    /// The seconds since the last tick.
+    /// Time since the last tick, in seconds.
     fn passed(&mut self, now: Nanos) -> f64 {
         let before = std::mem::replace(&mut self.ticked, now);
         Nanos(now.0.saturating_sub(before.0)).as_secs_f64()
@@ -449,7 +453,7 @@ impl<W: ArrayControl> Drive<'_, W> {
         self.poll(now)?.ok_or(error)
     }
 
-    /// Polls the whole state: for progress to keep, and for a reason to end.
+    /// Polls the whole state: updates the progress, and returns a reason to end, if there is one.
     fn poll(&mut self, now: Nanos) -> linux::Result<Option<ScrubEnd>> {
         let state = self.control.sync_state()?;
         self.count(&state);
@@ -486,9 +490,9 @@ impl<W: ArrayControl> Drive<'_, W> {
         self.poll_seldom(now, state.delayed)
     }
 
-    /// Takes what md's check has counted.
+    /// Takes the mismatches that md's check has counted.
     fn count(&mut self, state: &SyncState) {
-        // Until md has moved, its count may be that of the check before. One that is over was at its end.
+        // Until md has moved, its count may be that of the previous check. A check that is over has counted to its end.
         let moved = |done: Sectors| done > self.from;
         let is_over = state.action == SyncAction::Idle && state.until == SyncMax::End;
         if is_over || moved(self.at.live) || state.completed.is_some_and(|(done, _)| moved(done)) {
@@ -496,7 +500,7 @@ impl<W: ArrayControl> Drive<'_, W> {
         }
     }
 
-    /// Polls what changes seldom.
+    /// Polls rare changes, at [`POLL_SELDOM`]; returns a reason to end, if there is one.
     fn poll_seldom(&mut self, now: Nanos, delayed: bool) -> linux::Result<Option<ScrubEnd>> {
         if now.0.saturating_sub(self.polled_seldom.0) < POLL_SELDOM.0 {
             return Ok(None);
@@ -513,20 +517,20 @@ impl<W: ArrayControl> Drive<'_, W> {
         Ok(self.limits())
     }
 
-    /// Sets the least rate that the deadline needs, where the deadline counts more than the latency.
+    /// Sets the minimum rate that the deadline needs, where the deadline has priority over the latency targets.
     fn apply_deadline(&mut self, now: Nanos) {
         let Some(deadline) = self.task.deadline else {
             return;
         };
         let left = Sectors(self.at.of.0.saturating_sub(self.at.live.0)).bytes();
-        // What is late already goes as fast as it can.
+        // A check that is already late runs at full speed.
         let seconds = Nanos(deadline.0.saturating_sub(now.0))
             .as_secs_f64()
             .max(0.001);
         self.pace.at_least(left.0 as f64 / seconds);
     }
 
-    /// End where another program has changed a speed limit.
+    /// The end, where another program has changed a speed limit; otherwise `None`.
     fn limits(&mut self) -> Option<ScrubEnd> {
         let limits = self.throttle?.limits();
         let turned = limits.into_iter().find(|(tunable, kib)| {
@@ -543,7 +547,7 @@ impl<W: ArrayControl> Drive<'_, W> {
         turned.map(|(tunable, _)| ScrubEnd::Turned(tunable))
     }
 
-    /// Sets the limits, unless another program has written to one of them since they were set last.
+    /// Sets the speed limits; returns the end, if another program has changed one of them since they were last set.
     fn set(&mut self, throttle: Throttle) -> linux::Result<Option<ScrubEnd>> {
         if self.throttle == Some(throttle) {
             return Ok(None);
@@ -572,7 +576,7 @@ impl<W: ArrayControl> Drive<'_, W> {
         self.control.take_progress(&self.at);
     }
 
-    /// Meaning of an error: of an array that is gone nothing can be read.
+    /// The end after an error: [`ScrubEnd::Gone`] where the array no longer exists.
     fn ending_of_error(&mut self, error: linux::Error) -> ScrubEnd {
         if self.control.is_there() {
             ScrubEnd::Failed(error)
@@ -581,7 +585,7 @@ impl<W: ArrayControl> Drive<'_, W> {
         }
     }
 
-    /// Ends md's work, if it is still the one that was begun here.
+    /// Ends md's check, if it is still the one that this process began.
     fn end(&mut self, ending: &ScrubEnd) {
         if is_over(ending) || !self.began {
             return;
@@ -594,8 +598,8 @@ impl<W: ArrayControl> Drive<'_, W> {
         }
         let until = self.control.now() + TIMEOUT;
         while is_ours(&self.control.sync_state()) && self.control.now() < until {
-            // What stands in its way is found when the tunables are put back. Before its thread has begun, md takes
-            // no notice.
+            // An error here shows again when the tunables are restored. md ignores the request until its thread has
+            // begun.
             let _ = self.control.write_sync_action(SyncAction::Idle);
             self.control.rest(TICK);
         }

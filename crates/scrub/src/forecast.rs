@@ -1,4 +1,5 @@
-//! Forecast of the scrub of an array, printed before it begins: what it does, and what it costs.
+//! Forecast of the scrub of an array, printed before it begins: its extent, its duration and its effect on the
+//! foreground.
 
 use job::is_late;
 use linux::md::sync::Sectors;
@@ -13,7 +14,7 @@ use study::pace::ROOM;
 use ui::format::percent;
 use ui::units::{rate, span};
 
-/// Facts that the forecast of a scrub's duration depends on.
+/// Facts from which the forecast is made.
 pub(super) struct ForecastInput<'a> {
     /// State from which the scrub starts.
     pub checkpoint: &'a Checkpoint,
@@ -21,7 +22,7 @@ pub(super) struct ForecastInput<'a> {
     pub args: &'a ScrubArgs,
     /// Deadline.
     pub due: Option<&'a DueTime>,
-    /// Speed of the members, where no earlier scrub tells the duration.
+    /// Speed of the members, where no earlier scrub gives the rate.
     pub speed: Option<Speed>,
 }
 
@@ -58,7 +59,7 @@ pub(super) fn forecast(
             Some(Speed::Busy(_)) | None => None,
         }
     };
-    // What is too late for the deadline is reported now, and not only when some of the time is over.
+    // A deadline that cannot be met is reported now, and not only when part of the time has passed.
     if let (Some(due), Some(fastest)) = (known.due, fastest)
         && is_late(left / fastest, due.left_at(now).as_secs_f64())
     {
@@ -91,7 +92,7 @@ fn latency_limit(args: &ScrubArgs) -> String {
     format!("{} is kept for others", limits.join(" and "))
 }
 
-/// Pace that the deadline needs.
+/// Sentence on the rate that the deadline needs.
 fn deadline(due: &DueTime, left: f64, wins: bool, now: jiff::Timestamp) -> String {
     let open = due.left_at(now).as_secs_f64();
     let partly = if due.is_partly {
@@ -107,7 +108,7 @@ fn deadline(due: &DueTime, left: f64, wins: bool, now: jiff::Timestamp) -> Strin
     )
 }
 
-/// Duration by the members' speed.
+/// Sentence on the duration, by the members' speed.
 fn of_members(speed: Speed, left: f64) -> String {
     match speed {
         Speed::Alone(alone) => format!(
@@ -136,7 +137,7 @@ mod tests {
     const NOW: &str = "2026-11-27T22:00:00+01:00[Europe/Berlin]";
     const SUNDAY: &str = "2026-11-29T00:00:00+01:00[Europe/Berlin]";
 
-    /// Forecast on a Friday at ten in the evening, for 72 GiB of which a share was done in so many seconds.
+    /// Forecast on a Friday at ten in the evening, for 72 GiB of which the share `done` was checked in `ran_s` seconds.
     fn sentences(command: &str, done: f64, ran_s: f64, speed: Option<Speed>) -> String {
         let args = parsed(command);
         let now: Zoned = NOW.parse().unwrap();

@@ -1,4 +1,4 @@
-//! Foreground latency of a device, on a real host: by probes and by the kernel's counters.
+//! Measurement of the foreground latency of a device on a real host: by probes and by the kernel's counters.
 
 use std::time::Instant;
 
@@ -12,22 +12,22 @@ use study::pace::{ForegroundDetector, IoCounts, Sample};
 /// Foreground I/O since the last poll.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ForegroundSample {
-    /// Latencies of the probes that came back, in seconds.
+    /// Latencies of the probes that completed, in seconds.
     pub probes: Vec<f64>,
-    /// Time that a probe waits which has not come back, in seconds.
+    /// Time for which a probe in flight has waited, in seconds.
     pub waiting: f64,
-    /// Foreground requests to the disks; `None` where the kernel does not count.
+    /// Number of foreground requests to the disks; `None` where the kernel does not count.
     pub others: Option<f64>,
-    /// Number of requests that the kernel has counted, and the seconds that they took together.
+    /// Number of requests that the kernel has counted, and the sum of their latencies in seconds.
     pub counted: Option<(u64, f64)>,
-    /// Time that any request to the array was outstanding, in seconds; of a disk that is read here an estimate for
-    /// requests of others.
+    /// Time for which any request to the array was in flight, in seconds; for a disk that this process reads, an
+    /// estimate of the time for the requests of other programs.
     pub busy: f64,
 }
 
 impl ForegroundSample {
-    /// The same for the controller, of so many seconds in which the background did so many bytes, and is busy or
-    /// not. Probes are outstanding too, so that times count only where there are none.
+    /// The sample for the controller, of `seconds` in which the background moved `background` bytes. Probes are in
+    /// flight too, so that the time in flight counts only without `probing`.
     pub(crate) fn sample(
         &self,
         seconds: f64,
@@ -52,18 +52,18 @@ impl ForegroundSample {
     }
 }
 
-/// Watches one device.
+/// Detector of foreground I/O on one device.
 pub(crate) struct Foreground {
     counter: Option<Counter>,
     before: Option<DiskStats>,
     detector: ForegroundDetector,
     sampled: Instant,
-    /// Disks of which only a part is the device's.
+    /// Disks of which only parts belong to the device.
     neighbours: Vec<OtherUsers>,
     prober: Option<Prober>,
 }
 
-/// A disk of which only parts are an array's: the rest may be in use, by another array for instance.
+/// A disk of which only parts belong to an array: the rest may be in use, for example by another array.
 #[derive(Clone, Debug)]
 pub(crate) struct Shared {
     disk: Device,
@@ -90,7 +90,7 @@ impl Shared {
     }
 }
 
-/// Users of the rest of a disk: the kernel's counts of the disk less those of the parts.
+/// I/O on the rest of a disk: the kernel's counts of the disk minus those of the parts.
 struct OtherUsers {
     disk: Counter,
     parts: Vec<Counter>,
@@ -98,8 +98,8 @@ struct OtherUsers {
 }
 
 impl OtherUsers {
-    /// Bytes that they read and wrote since the last time. The counters are not read at one moment, so that some
-    /// are counted late, after a number below zero.
+    /// Bytes read and bytes written on the rest of the disk since the last call. The counters are not read at the same
+    /// moment, so a number may be negative, and the bytes are counted at the next call.
     fn since(&mut self) -> (f64, f64) {
         let moved = |counter: &Counter| {
             let stats = counter.read().ok()?;
@@ -119,7 +119,7 @@ impl OtherUsers {
 }
 
 impl Foreground {
-    /// Foreground of this device, which is not probed yet.
+    /// Detector of foreground I/O on this device.
     pub(crate) fn of(device: &Device, root: &Root) -> Foreground {
         let counter = Counter::if_counted(root, device);
         Foreground {
@@ -132,8 +132,7 @@ impl Foreground {
         }
     }
 
-    /// Adds the I/O on the rest of these disks. It waits for the same disks, and the device's own counters do not
-    /// have it.
+    /// Adds the I/O on the rest of these disks, which waits for the same disks and is not in the device's own counters.
     pub(crate) fn with_shared_disks(mut self, shared: &[Shared], root: &Root) -> Foreground {
         let open = |device: &Device| Counter::open(root, device).ok();
         let neighbours = shared.iter().filter_map(|shared| {
@@ -150,14 +149,14 @@ impl Foreground {
         self
     }
 
-    /// Notes that a commit of the ledger to this device is under way.
+    /// Notes that the ledger is being written to this device.
     pub(crate) fn commits(&mut self) {
         self.detector.commits();
     }
 
-    /// Foreground I/O since the last call; probes continue at least so many seconds apart, or stop. `own` gives
-    /// the I/O of the background itself, beside probes, that the device counts; of an array it counts none, and tells
-    /// how long the foreground's take.
+    /// Foreground I/O since the last call. Probes continue, at least `probing` seconds apart; with `None` they stop.
+    /// `own` returns the background's own I/O, without probes, if the device counts it. An array does not count md's
+    /// check, so that its counters give the latency of the foreground.
     pub(crate) fn foreground_sample(
         &mut self,
         probing: Option<f64>,
@@ -165,7 +164,7 @@ impl Foreground {
     ) -> ForegroundSample {
         let seconds = self.sampled.elapsed().as_secs_f64();
         self.sampled = Instant::now();
-        // Before the own part, so that what completes meanwhile is not taken for the foreground's.
+        // Read before the own I/O, so that own requests that complete meanwhile do not count as foreground.
         let counted = self.counted();
         let probes = self.prober.as_ref().map_or_else(Probes::default, |prober| {
             prober.set_gap(probing);
@@ -182,7 +181,7 @@ impl Foreground {
             in_flight: of_reads.in_flight + probes.in_flight_bytes() as f64,
         });
         let foreground = self.detector.take(seconds, counts, of_reads.is_deep);
-        // Of a device that is read here, ours are in its times.
+        // The times of a device that this process reads include its own requests.
         let shown = counted.filter(|_| own.is_none());
         ForegroundSample {
             probes: probes.latencies_s,
@@ -195,7 +194,7 @@ impl Foreground {
         }
     }
 
-    /// The kernel's counts since the last call, and the seconds that the requests took together.
+    /// The kernel's counts since the last call, and the sum of the requests' latencies in seconds.
     fn counted(&mut self) -> Option<(DeviceCounts, f64)> {
         let now = self.counter.as_ref()?.read().ok()?;
         let before = self.before.replace(now)?;
@@ -206,14 +205,14 @@ impl Foreground {
     }
 }
 
-/// I/O of the background itself on a device that counts it.
+/// The background's own I/O on a device that counts it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct OwnIo {
-    /// Bytes that completed, or failed.
+    /// Bytes of requests that completed or failed.
     pub bytes: f64,
-    /// Bytes that were issued and had not completed by then.
+    /// Bytes of requests in flight.
     pub in_flight: f64,
-    /// True while the queue is deep, so that the kernel's counts are ahead of these.
+    /// True while the queue is deep, so that the kernel's counts are ahead of this process's.
     pub is_deep: bool,
 }
 

@@ -1,15 +1,14 @@
-//! A second process that restores the tunables where the first cannot.
+//! Guard: a second process that restores the tunables if the first one is killed.
 //!
-//! It holds the reading end of a pipe, and reads until its end. As long as the first process lives,
-//! it has the writing end; when it is killed, the kernel closes that. Before it ends by itself it says
-//! so, and there is nothing to do, or only what md does not let be done before it has recovered.
+//! The guard reads a pipe until its end. The first process holds the writing end; when it is killed, the kernel closes
+//! it. Before the first process ends by itself, it writes that the tunables are restored; then the guard has nothing to
+//! do, or only restores tunables that md does not accept before it has recovered.
 //!
-//! A process may also live and do nothing: stopped by Ctrl-Z, or waiting for a terminal that does not
-//! take what it writes. While md only checks, that is no harm: the check stands at the window. When a
-//! member fails, of this array or of one that shares a disk with it, the guard does not let it stand in the
-//! way of a recovery.
+//! The first process may also be alive and blocked: stopped by Ctrl-Z, or waiting for a terminal that does not accept
+//! output. While md only checks, this is harmless: the check waits at `sync_max`. When a member fails, of this array or
+//! of one that shares a disk with it, the guard raises the limits, so that they do not delay the recovery.
 //!
-//! Signals of the terminal do not reach the guard, which is in a process group of its own.
+//! Signals of the terminal do not reach the guard, which has its own process group.
 
 use std::fs;
 use std::io::{self, Read as _, Write as _};
@@ -32,31 +31,31 @@ use super::saved_tunables::{RestoreResult, RestoredBy, SavedTunables, is_held};
 
 /// Byte that the first process writes when all tunables are restored.
 const RESTORED_BYTE: u8 = b'.';
-/// Byte that it writes before a write to a member, and after that write is durable.
+/// Byte that the first process writes before it writes to a member.
 const WRITE_BEGINS_BYTE: u8 = b'w';
-/// See [`WRITE_BEGINS_BYTE`].
+/// Byte that the first process writes when a write to a member is durable.
 const WRITE_ENDS_BYTE: u8 = b'd';
-/// Longest time for which writes to a part of an array wait for the first process.
+/// Maximum time for which writes to a part of an array wait for the first process.
 const HELD_WRITE_TIMEOUT: Duration = Duration::from_secs(180);
-/// Longest time for which a later start waits for a guard at work.
+/// Maximum time for which a later start waits for a guard that is restoring tunables.
 const TIMEOUT: Duration = Duration::from_secs(20);
 /// Interval between two polls.
 const POLL: Duration = Duration::from_millis(50);
-/// Interval between two polls of whether a recovery is held.
+/// Interval between two polls for a recovery that the tunables delay.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
-/// Number of polls of a held recovery after which the guard steps in: the first process does within a tenth of a
+/// Number of polls with a delayed recovery after which the guard acts. The first process acts within a tenth of a
 /// second.
 const MAX_HELD_POLLS: u32 = 3;
 
-/// Orders of a guard.
+/// Instructions to a guard.
 #[derive(Debug, Serialize, Deserialize)]
 struct GuardOrders {
-    /// The array's number, as `9:127`.
+    /// The array's device number, such as `9:127`.
     number: String,
     /// UUID of the array.
     uuid: String,
     old: SavedTunables,
-    /// True if writes to a part of the array wait for the first process, which writes to a member.
+    /// True if the first process writes to a member while other writes to that part of the array wait.
     #[serde(default)]
     rewrites: bool,
 }
@@ -84,8 +83,8 @@ impl Guard {
         })
     }
 
-    /// Starts a guard for a part of an array to which writes are about to wait. It ends this process if that
-    /// lasts for three minutes, such as when it was stopped: then it would write what is no longer so.
+    /// Starts a guard for a part of an array to which writes are suspended. It kills this process if the suspension
+    /// lasts for three minutes, for example because this process was stopped: it would then write outdated data.
     ///
     /// # Errors
     /// When it cannot be started.
@@ -102,10 +101,10 @@ impl Guard {
         })
     }
 
-    /// Tells it that a write to a member begins, or is done.
+    /// Tells the guard that a write to a member begins, or is durable.
     ///
     /// # Errors
-    /// When it is gone.
+    /// When the guard has ended.
     pub(crate) fn report_write(&mut self, begins: bool) -> io::Result<()> {
         let pipe = self.child.stdin.as_mut();
         let pipe = pipe.ok_or(io::ErrorKind::BrokenPipe)?;
@@ -118,7 +117,7 @@ impl Guard {
 
     fn spawn(charge: &GuardOrders) -> io::Result<Guard> {
         let charge = serde_json::to_string(charge)?;
-        // By this name it is found also after the program's file was replaced.
+        // This path works also after the program's file was replaced.
         let mut child = Command::new("/proc/self/exe")
             .arg0("disksmith")
             .args(["scrub", "--guard"])
@@ -139,9 +138,9 @@ impl Guard {
         }
     }
 
-    /// Ends the guard; or leaves it, without waiting for it, until what is left for later can be put back.
+    /// Ends the guard. If some tunables can be restored only later, leaves it running until then.
     pub(crate) fn dismiss(mut self, back: &RestoreResult) {
-        // One that is gone already needs no order.
+        // A guard that has ended needs no message.
         let Some(mut pipe) = self.child.stdin.take() else {
             return;
         };
@@ -155,21 +154,21 @@ impl Guard {
     }
 }
 
-/// Waits until no guard is at work on an array: it would put the tunables back under a new scrub.
+/// Waits until no guard of an earlier scrub is active for an array: it would restore the tunables during a new scrub.
 ///
 /// # Errors
-/// When one is at work for too long.
+/// When a guard is active for too long.
 pub(crate) fn wait_for_others(number: DeviceNumber) -> Result<(), String> {
     let until = Instant::now() + TIMEOUT;
     while let Err(error) = lock::hold(Path::new(lock::LOCK_FOLDER), &name(number)) {
         if error.kind() != io::ErrorKind::WouldBlock {
             return Err(format!(
-                "whether the guard of a scrub that was killed is still at work is not known, since its lock cannot be taken: {error}"
+                "it is not known whether the guard of a killed scrub is still active, since its lock cannot be taken: {error}"
             ));
         }
         if Instant::now() >= until {
             return Err(
-                "the guard of a scrub that was killed is still putting its tunables back; try again in a \
+                "the guard of a killed scrub is still restoring its tunables; try again in a \
                  moment"
                     .to_owned(),
             );
@@ -183,30 +182,31 @@ fn name(number: DeviceNumber) -> String {
     format!("scrub-guard-{number}")
 }
 
-/// The file that says that the tunables of an array are back, whatever the ledger says of it.
+/// Path of the file that marks the tunables of an array as restored, whatever the ledger records.
 fn mark(uuid: &str) -> PathBuf {
     Path::new(lock::LOCK_FOLDER).join(format!("scrub-back-{uuid}"))
 }
 
-/// Notes that the tunables of an array are back. Where that cannot be, the tunables themselves must tell.
+/// Marks the tunables of an array as restored. If the file cannot be written, a later start compares the tunables
+/// themselves.
 pub(crate) fn note_restored(uuid: &str) {
     let _ = fs::write(mark(uuid), "");
 }
 
-/// Notes that they are about to be turned.
+/// Notes that the tunables of an array are about to be changed.
 pub(crate) fn note_turned(uuid: &str) {
     let _ = fs::remove_file(mark(uuid));
 }
 
-/// True if it was noted that the tunables are restored since they were last changed.
+/// True if the tunables of an array are marked as restored since their last change.
 pub(crate) fn are_back(uuid: &str) -> bool {
     mark(uuid).exists()
 }
 
-/// The guard process: restores the tunables when the scrub has ended without that.
+/// Runs the guard process: restores the tunables when the scrub has ended without restoring them.
 ///
 /// # Errors
-/// When it received nothing that it understands.
+/// When its instructions are invalid.
 pub(crate) fn guard(root: &Root) -> anyhow::Result<()> {
     let mut sent = Vec::new();
     let mut byte = [0];
@@ -215,7 +215,7 @@ pub(crate) fn guard(root: &Root) -> anyhow::Result<()> {
     }
     let charge: GuardOrders = serde_json::from_slice(&sent)?;
     let number: DeviceNumber = charge.number.parse()?;
-    // Whoever starts next waits as long as this is held.
+    // The next start waits for this lock.
     let lock = lock::hold(Path::new(lock::LOCK_FOLDER), &name(number));
     let devices = Devices::read(root)?;
     let Some(array) = devices.get(number) else {
@@ -226,7 +226,7 @@ pub(crate) fn guard(root: &Root) -> anyhow::Result<()> {
         true => watch_writes()?,
         false => watch(&sync, &charge.old)?,
     };
-    // Another array may have got the number.
+    // Another array may have the same number by now.
     let is_same = || sync.uuid().is_none_or(|uuid| uuid == charge.uuid);
     let back = match message.as_slice() {
         [RESTORED_BYTE] => return Ok(()),
@@ -247,20 +247,20 @@ pub(crate) fn guard(root: &Root) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Waits until the first process is gone, and gives what it sent before. Meanwhile no recovery stands.
+/// Waits until the first process has ended, and returns what it wrote. Meanwhile, raises limits that delay a recovery.
 fn watch(sync: &Sync, old: &SavedTunables) -> io::Result<Vec<u8>> {
     let (sender, receiver) = channel();
     std::thread::Builder::new().spawn(move || {
         let mut message = Vec::new();
-        // What was sent before an error counts.
+        // Bytes that were read before an error count.
         let _ = io::stdin().read_to_end(&mut message);
         let _ = sender.send(message);
     })?;
     Ok(watch_until(sync, old, &receiver, POLL_INTERVAL))
 }
 
-/// Waits until the first process is gone, or is known to write nothing any more, and gives what it sent last
-/// if that was that all is back.
+/// Waits until the first process has ended, or can no longer write to a member. Returns its last byte, if that was
+/// [`RESTORED_BYTE`].
 fn watch_writes() -> io::Result<Vec<u8>> {
     let first = rustix::process::getppid();
     let (sender, receiver) = channel();
@@ -269,7 +269,7 @@ fn watch_writes() -> io::Result<Vec<u8>> {
         while matches!(io::stdin().read(&mut byte), Ok(1)) && sender.send(byte[0]).is_ok() {}
     })?;
     let kill = || {
-        // Of one that is gone already there is nothing to end, and its end is seen.
+        // If the first process has already ended, another process may have its id.
         if let Some(first) = first.filter(|first| rustix::process::getppid() == Some(*first)) {
             let _ = rustix::process::kill_process(first, rustix::process::Signal::KILL);
         }
@@ -297,7 +297,7 @@ fn watch_writes_until(
                 return vec![RESTORED_BYTE];
             }
             Err(RecvTimeoutError::Disconnected) => return Vec::new(),
-            // One that was killed begins no other write; the one that is on its way is waited for.
+            // A killed process begins no other write; a write in flight is waited for.
             Err(RecvTimeoutError::Timeout) if killed && last != WRITE_BEGINS_BYTE => {
                 return Vec::new();
             }
@@ -316,7 +316,7 @@ fn watch_until(
     receiver: &Receiver<Vec<u8>>,
     turn: Duration,
 ) -> Vec<u8> {
-    // The check begins only after its guard, and md has begun by then what it can.
+    // The check begins after its guard has started, and md has begun other possible work by then.
     let waiting = PendingWorkDetector::before(sync);
     let mut stood = 0;
     loop {
@@ -337,9 +337,9 @@ fn watch_until(
     }
 }
 
-/// True if `sync_max` or a limit keeps md from recovering the array, or one beside it. While a check stands at
-/// the window, md does not even begin to recover; and under the limit that stops a check a recovery would take
-/// years.
+/// True if `sync_max` or a speed limit keeps md from recovering the array, or another array on the same disks. While a
+/// check waits at `sync_max`, md does not begin to recover; and under the limit that stops a check, a recovery would
+/// take years.
 fn hinders_recovery(sync: &Sync, waiting: &PendingWorkDetector) -> bool {
     let Ok(state) = sync.state() else {
         return false;
@@ -349,7 +349,7 @@ fn hinders_recovery(sync: &Sync, waiting: &PendingWorkDetector) -> bool {
         && (state.degraded > 0 || makes_whole(state.action) || checks && waiting.now().is_some())
 }
 
-/// Waits until the rest can be put back, as long as it is the same array.
+/// Waits until the remaining tunables can be restored, and restores them, as long as it is the same array.
 fn restore_when_possible(
     sync: &Sync,
     mut back: RestoreResult,
@@ -381,7 +381,7 @@ mod tests {
     use super::super::saved_tunables::tests::{TURNED, Tunables};
     use super::*;
 
-    /// Tunables as the guard leaves them that has watched beside these changes for some polls.
+    /// Tunables after the guard has watched an array with these changes for some polls.
     fn watched(changes: &[(&str, &str)], beside: &[(&str, &str)]) -> Tunables {
         watched_while(changes, beside, |_| sleep(Duration::from_millis(500)))
     }
@@ -453,12 +453,12 @@ mod tests {
         member("vda", "0", "in_sync,want_replacement");
         assert!(hinders_recovery(&tunables.sync, &before));
         assert_eq!(before.now(), Some(PendingWork::Replacement));
-        // md was idle, and has not begun it.
+        // md was idle, and has not begun to replace the member.
         let left = PendingWorkDetector::before(&tunables.sync);
         assert!(!hinders_recovery(&tunables.sync, &left));
     }
 
-    /// Moment at which a first process ends.
+    /// Time at which a simulated first process ends.
     #[derive(Clone, Copy, PartialEq)]
     enum FirstEnds {
         AtOnce,

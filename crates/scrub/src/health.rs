@@ -1,26 +1,26 @@
-//! Read errors of members that md met during a check. md does not count them as mismatches: it writes a sector that
-//! cannot be read anew from the others, so that it agrees then, and leaves out what it takes for unreadable for good.
+//! Read errors of members that md encountered during a check. md does not count them as mismatches: it rewrites an
+//! unreadable sector from the other members, so that it agrees, and skips the sectors that it has listed as bad blocks.
 
 use std::collections::BTreeMap;
 
 use linux::md::health::Health;
 use serde::{Deserialize, Serialize};
 
-/// Read errors since a scrub was begun, by the members' places in the array.
+/// Read errors since a scrub began, by the members' slots.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Errors {
-    /// Count of each member at the last poll.
+    /// Read errors that md counted on each member up to the last poll, in sectors.
     seen: BTreeMap<u32, u64>,
-    /// Sectors by which it has grown.
+    /// Increase of this count since the scrub began, in sectors.
     found: BTreeMap<u32, u64>,
 }
 
 impl Errors {
-    /// Takes what the members count now. What was counted between a kill and the next start is in it too.
+    /// Takes the members' current counts. Errors between a kill and the next start are included.
     pub(crate) fn take(&mut self, members: &[Health]) {
         for member in members {
             let before = self.seen.insert(member.slot, member.errors);
-            // A member in the place of another counts from its own beginning.
+            // The count of a member that has replaced another starts anew.
             let grown = before.and_then(|before| member.errors.checked_sub(before));
             if let Some(grown) = grown.filter(|grown| *grown > 0) {
                 let found = self.found.entry(member.slot).or_default();
@@ -29,18 +29,18 @@ impl Errors {
         }
     }
 
-    /// The sectors that a member could not read.
+    /// Number of sectors that a member could not read since the scrub began.
     pub(crate) fn of(&self, member: &Health) -> u64 {
         self.found.get(&member.slot).copied().unwrap_or(0)
     }
 
-    /// True if all could be read.
+    /// True if no member has had a read error since the scrub began.
     pub(crate) fn is_empty(&self) -> bool {
         self.found.is_empty()
     }
 }
 
-/// True if no member is known to have read errors.
+/// True if no member is known to have read errors or bad blocks.
 pub(crate) fn are_sound(errors: &Errors, members: &[Health]) -> bool {
     errors.is_empty() && members.iter().all(|member| member.bad.0 == 0)
 }
@@ -60,7 +60,7 @@ pub(crate) fn sentences(errors: &Errors, members: &[Health]) -> Vec<String> {
     let bad = members.iter().filter(|member| member.bad.0 > 0);
     let bad = bad.map(|member| {
         format!(
-            "md takes {} of /dev/{} for unreadable (its bad_blocks) and leaves them out of every check: \
+            "md lists {} of /dev/{} as unreadable (its bad_blocks) and skips them in every check: \
              what lies there has one copy less. Replace the member.",
             member.bad, member.name
         )

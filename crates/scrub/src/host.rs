@@ -33,8 +33,8 @@ pub(crate) struct HostArray<'a> {
 }
 
 impl<'a> HostArray<'a> {
-    /// The array `target`, until `stop` says so. `stands` receives the progress, and returns
-    /// true where the ledger is written to the array.
+    /// Control of the array `target`; `stop` gives the reason to stop early. `stands` receives the progress, and
+    /// returns true if the ledger is being written to the array.
     pub(crate) fn new(
         target: &'a Target,
         root: &'a Root,
@@ -60,12 +60,12 @@ impl<'a> HostArray<'a> {
     }
 }
 
-/// Reader of the members without md.
+/// State of the direct comparison of the members.
 enum Reader {
-    /// Nothing was read yet.
+    /// It was not tried yet.
     Unknown,
     Reads(Comparer),
-    /// The members cannot be read directly: md's check has to do.
+    /// The members cannot be read directly: only md checks.
     Nobody,
 }
 

@@ -13,10 +13,10 @@ use super::array_scrub::Shared;
 use super::start_times::{self, DueTime, RunWindow, StartTimes};
 use crate::args::ScrubArgs;
 
-/// Checks what a start with these arguments refuses before it examines an array.
+/// Checks the arguments that do not depend on an array.
 ///
 /// # Errors
-/// Refused where the page cannot be written, or the times cannot be kept.
+/// When the report page cannot be written, or the times are impossible.
 pub fn validate(args: &ScrubArgs) -> Result<(), Failure> {
     if args.dry_run && !args.install_timer && !args.uninstall_timer {
         return Err(Failure::refused(
@@ -27,9 +27,9 @@ pub fn validate(args: &ScrubArgs) -> Result<(), Failure> {
     times(args).map(drop)
 }
 
-/// Deadline, and the hours in which the scrub may run, where these were given.
+/// Deadline, and the hours in which the scrub may run, where they are given.
 pub(crate) fn times(args: &ScrubArgs) -> Result<(Option<Zoned>, Option<RunWindow>), Failure> {
-    // A weekday is meant from now, and not from when the hours begin.
+    // A weekday is the next one from now, not from the start of the hours.
     let now = Zoned::now();
     let by = args.by.map(|by| start_times::moment(by, &now)).transpose();
     let by = by.refused()?;
@@ -64,7 +64,7 @@ pub(crate) fn share<'a>(
     }
 }
 
-/// Deadline with the time until then in which this start and later ones may run.
+/// Deadline, with the time until then in which this start and later ones may run.
 fn due(by: Zoned, args: &ScrubArgs, ends: Option<Timestamp>, now: &Zoned) -> DueTime {
     let starts = StartTimes {
         ends,
@@ -79,7 +79,8 @@ fn duration(nanos: Nanos) -> Option<SignedDuration> {
     i64::try_from(nanos.0).ok().map(SignedDuration::from_nanos)
 }
 
-/// Waits for the hours in which it may run, and says when it has to end; `None` when it was interrupted meanwhile.
+/// Waits for the hours in which the scrub may run, and returns its reasons to stop; `None` if it was interrupted
+/// meanwhile.
 pub(crate) fn wait_for_hours<'a>(
     opening: Option<RunWindow>,
     args: &ScrubArgs,

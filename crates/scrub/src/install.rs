@@ -15,10 +15,10 @@ use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome};
 
 /// The first Sunday of a month at one o'clock.
 const MONTHLY: &str = "Sun *-*-1..7 01:00:00";
-/// Interval from the end of one scrub to the begin of the next, where a scrub takes several nights.
+/// Time from the end of one scrub to the start of the next, where a scrub takes several nights.
 const DEFAULT_INTERVAL: &str = "28d";
 
-/// Writes the timer, or takes it out.
+/// Installs or removes the timer.
 pub(crate) fn install(args: &ScrubArgs, devices: &Devices, context: &mut Context) -> Outcome {
     let wanted = args
         .install_timer
@@ -41,7 +41,7 @@ pub(crate) fn install(args: &ScrubArgs, devices: &Devices, context: &mut Context
     done.map(|()| CommandEnd::Done)
 }
 
-/// Timer that the arguments ask for.
+/// Settings of the timer, from the arguments.
 fn requested_timer(
     args: &ScrubArgs,
     devices: &Devices,
@@ -50,7 +50,7 @@ fn requested_timer(
     let unknown = |word: &&String| md::find(&context.root, devices, word).is_none();
     if let Some(word) = args.arrays.iter().find(unknown) {
         return Err(Failure::refused(format!(
-            "{word} is no array that the kernel lists; --all is all arrays that there are when the timer \
+            "{word} is not an array that the kernel lists; --all is all arrays that exist when the timer \
              runs"
         )));
     }
@@ -70,8 +70,8 @@ fn requested_timer(
     })
 }
 
-/// The arguments of the command that the timer runs: those of this one, without what is about the
-/// timer, and without the ledger, which both commands of the service are given.
+/// Arguments of the command that the timer runs: those of this command, without the options of the timer, and without
+/// the ledger, which the service passes to both of its commands.
 fn scrub_arguments(given: impl Iterator<Item = OsString>, args: &ScrubArgs) -> Vec<OsString> {
     let mut words = Vec::new();
     let mut given = given;
@@ -84,7 +84,7 @@ fn scrub_arguments(given: impl Iterator<Item = OsString>, args: &ScrubArgs) -> V
             words.push(word);
         }
     }
-    // No user is there to resume it, or to read a hint: the next start resumes.
+    // No user reads hints or resumes the scrub: the timer's next start does.
     words.push("--scheduled".into());
     if is_nightly(args) && args.every.is_none() {
         words.extend(["--every", DEFAULT_INTERVAL].map(OsString::from));
@@ -92,18 +92,19 @@ fn scrub_arguments(given: impl Iterator<Item = OsString>, args: &ScrubArgs) -> V
     words
 }
 
-/// True if it may end before its end, or decides itself how often it is due: then it is begun each night.
+/// True if the timer starts the scrub each night: where a start may end early, or `--every` decides when a scrub is
+/// due.
 fn is_nightly(args: &ScrubArgs) -> bool {
     args.window.is_some() || args.lasts.is_some() || args.every.is_some()
 }
 
-/// True if a missed start is made up for. With hours it waits for them; and what comes once a month must
-/// come. What was to run at night, and comes the next night again, does not begin at noon.
+/// True if systemd makes up for a missed start. With hours the scrub waits for them, and a monthly scrub must not be
+/// missed. A nightly start without hours is not made up for, so that it does not begin at noon.
 fn catches_up(args: &ScrubArgs) -> bool {
     args.window.is_some() || !is_nightly(args)
 }
 
-/// Calendar expression of its starts.
+/// Calendar expression of the timer's starts.
 fn calendar(args: &ScrubArgs) -> String {
     match args.window {
         Some(hours) => format!("*-*-* {}", hours.from.strftime("%H:%M:%S")),
@@ -126,7 +127,7 @@ mod tests {
         let args = parsed(command);
         let given = command.split(' ').skip(1).map(OsString::from);
         TimerSettings {
-            // One that is there: systemd looks for it.
+            // An existing program: systemd checks that it exists.
             program: "/bin/true".into(),
             args: scrub_arguments(given, &args),
             ledger: "/l.db".into(),
@@ -181,7 +182,7 @@ mod tests {
             ),
         ] {
             let runs = format!("disksmith {words}");
-            // Who puts back what a kill has left must look where the tunables were noted.
+            // The command that restores tunables after a kill must use the same ledger.
             let after = "disksmith scrub --status --ledger /l.db".to_owned();
             for command in [&runs, &after] {
                 parsed(command);

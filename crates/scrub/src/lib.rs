@@ -1,23 +1,23 @@
 //! The verb `scrub`: md's own check of an array, paced by the foreground's latency.
 //!
 //! - `target`: the array, and why it cannot be scrubbed; `lock`: one scrub at a time;
-//! - `drive`: begins md's check, lets it go on, ends it, as fast as `study::pace` allows;
-//!   `host` is its control of a real array;
-//! - `deadline`: tells that a deadline cannot be kept;
-//! - `saved_tunables`: the tunables as they were; `guard`: the process that restores them after a kill; `health`:
-//!   what md could not read;
-//! - `start` and `checkpoint`: the ledger's part; `start_times`: hours and deadlines;
+//! - `drive`: begins, paces and ends md's check, at the rate that `study::pace` allows; `host` is its control of a real
+//!   array;
+//! - `deadline`: warns of a deadline that cannot be met;
+//! - `saved_tunables`: the tunables before the scrub; `guard`: the process that restores them after a kill; `health`:
+//!   read errors of members;
+//! - `start` and `checkpoint`: the state in the ledger; `start_times`: hours and deadlines;
 //! - `compare`: reads and compares members directly, where foreground requests would wait for md;
 //! - `read`: reads members and disks from end to end instead; `foreground`: the foreground's latency;
-//! - `forecast`: the notice before it begins; `speed`: how fast the members are, before anything else
-//!   tells it;
-//! - `choose`: which arrays, and which at once;
+//! - `forecast`: the notice before a scrub begins; `speed`: the members' speed, where no earlier scrub gives it;
+//! - `choose`: the arrays to scrub, and those to scrub at the same time;
 //! - `array_scrub`: one array from its start to its result; `report`, `progress` and `status` report it, and
 //!   `live_progress` tells other processes its progress;
-//! - `rewrite`: writes anew what one member has wrong, where the others tell;
-//! - `mismatch_ranges`: where the count of mismatches grew; `locate` finds them there where `seek` says so, and
-//!   `places` reports them;
-//! - `schedule`: what else checks arrays; `scheduled` reports it; `timer` replaces it, for `install`.
+//! - `rewrite`: rewrites wrong blocks of one member from the other members;
+//! - `mismatch_ranges`: the ranges in which the count of mismatches grew; `locate` finds the mismatches there, for
+//!   `seek`, and `places` reports them;
+//! - `schedule`: checks that the distribution schedules; `scheduled` reports them; `timer` replaces them, for
+//!   `install`.
 
 pub mod args;
 mod array_scrub;
@@ -97,7 +97,7 @@ pub fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicBool) ->
     validate(args)?;
     let mut store = JobStore::open_if_there(context).unwrap_or_else(|failure| {
         context.notice(&format!(
-            "disksmith: what a killed scrub has left to restore is not known: {}",
+            "disksmith: it is not known whether a killed scrub has left tunables to restore: {}",
             sentence(&failure.error())
         ));
         None
@@ -117,7 +117,7 @@ pub fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicBool) ->
         return read::read(args, &devices, context, interrupt);
     }
     let page = args.page.check()?;
-    // What cannot be is refused now, and not when the hours have come; and is examined then again.
+    // Errors are reported now rather than when the hours begin; the arrays are examined again then.
     let chosen = choose(args, &devices, context)?;
     repair_methods(&chosen, args, context)?;
     if chosen.is_empty() {
@@ -137,7 +137,7 @@ pub fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicBool) ->
     let repair_methods = repair_methods(&targets, args, context)?;
     let _locks = lock_all(&targets)?;
     let now = Zoned::now();
-    // Who says how often it is due wants a scrub when it is; and md repairs what it finds itself.
+    // With --every a due array is always scrubbed; and a repair by md needs no located mismatches.
     let by_md = |target: &Target| repair_methods.get(&target.uuid) == Some(&RepairMethod::Md);
     let (to_locate, others): (Vec<Target>, Vec<Target>) = targets
         .into_iter()
@@ -161,7 +161,7 @@ pub fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicBool) ->
             .find(|one| matches!(one.ending, ScrubEnd::Ordered(_)))
         {
             context.notice(&format!(
-                "disksmith: what shares disks with {} was not begun.",
+                "disksmith: arrays that share disks with {} were not begun.",
                 over.target.path()
             ));
             break;
@@ -176,7 +176,7 @@ pub fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicBool) ->
                 .extend(job::each_on_a_thread(tasks, |_, (target, started, old)| {
                     array_scrub::scrub(target, started, &old, &shared)
                 })),
-            // What was done before is reported all the same, and those of other rounds are begun.
+            // Earlier results are reported all the same, and the arrays of other rounds are begun.
             Err(failure) => begun = begun.and(Err(failure)),
         }
     }
@@ -188,7 +188,7 @@ pub fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicBool) ->
         one.repair_method = repair_methods.get(&one.target.uuid).cloned();
     }
     if args.locate || args.repair {
-        // The signal that has ended a scrub was for that; the next one ends this.
+        // A signal that has ended a scrub does not end the search; the next one does.
         interrupt.store(false, Relaxed);
         for one in &mut scrubbed {
             let repairs = one.repair_method == Some(RepairMethod::Others)
@@ -257,7 +257,7 @@ fn repair_array(one: &mut ScrubResult, context: &Context, interrupt: &AtomicBool
     one.located = located;
 }
 
-/// Starts the scrubs of some arrays, and says what they cost.
+/// Starts the scrubs of some arrays, and prints their forecasts.
 fn begin(
     targets: Vec<Target>,
     args: &ScrubArgs,
@@ -296,7 +296,7 @@ fn lock_all(targets: &[Target]) -> Result<Vec<File>, Failure> {
     Ok(locks)
 }
 
-/// Says what is about to be done, and what it costs.
+/// Prints the forecast of a scrub.
 fn announce(
     target: &Target,
     started: &StartedScrub,
@@ -304,7 +304,7 @@ fn announce(
     due: Option<&DueTime>,
     context: &Context,
 ) {
-    // What would be kept is measured as it begins; how fast the members are is not known before.
+    // The latency to keep is measured at the start of the scrub; the members' speed is measured here.
     let is_unknown = started.checkpoint.rate().is_none() && !started.is_known;
     let speed = is_unknown.then(|| speed::of_members(target, &context.root));
     let known = ForecastInput {
@@ -319,7 +319,7 @@ fn announce(
     report_of(JournalPriority::Notice, &text, &[target.field()]);
 }
 
-/// Reports the results, and which arrays of later rounds were left out.
+/// Prints the results, and the arrays of later rounds that were left out.
 fn answer(
     scrubbed: &[ScrubResult],
     left_out: Vec<String>,

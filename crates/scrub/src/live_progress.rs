@@ -1,7 +1,7 @@
-//! Progress of a running scrub at this moment, for `--status`: its rate, and the foreground's latency.
+//! Current progress of a running scrub, for `--status`: its rate, and the foreground's latency.
 //!
-//! It is a file beside the locks, in memory, and no part of the ledger: that is written every ten seconds
-//! only, since it may lie on the array.
+//! It is a file beside the locks, in memory. The ledger is written only every ten seconds, since it may lie on the
+//! array.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -14,9 +14,9 @@ use super::drive::ScrubProgress;
 use super::lock::LOCK_FOLDER;
 use study::pace::{HeldBy, Targets};
 
-/// Interval at which it is written.
+/// Interval at which the file is written.
 const WRITE_INTERVAL: SignedDuration = SignedDuration::from_secs(1);
-/// Older progress is out of date: the process is stopped, or hangs.
+/// Age above which progress is out of date: the process is stopped, or hangs.
 const MAX_AGE: SignedDuration = SignedDuration::from_secs(30);
 
 /// Progress of a scrub. Latencies are in seconds.
@@ -24,8 +24,9 @@ const MAX_AGE: SignedDuration = SignedDuration::from_secs(30);
 pub(super) struct LiveStatus {
     /// Time of the figures.
     pub moment: Timestamp,
-    /// Position of md and of its end, in sectors.
+    /// Position of md, in sectors.
     live: u64,
+    /// Position of the end of the check, in sectors.
     of: u64,
     mismatches: u64,
     /// Recent rate, in bytes a second.
@@ -36,7 +37,8 @@ pub(super) struct LiveStatus {
     keep_p99: Option<f64>,
     beside: bool,
     measuring: bool,
-    /// Seconds above the target. A process of an older version does not write this and the next key.
+    /// Time for which latency exceeded a target, in seconds. A process of an older version does not write this key and
+    /// the next one.
     #[serde(default)]
     above_s: f64,
     #[serde(default)]
@@ -44,7 +46,7 @@ pub(super) struct LiveStatus {
 }
 
 impl LiveStatus {
-    /// Progress at a moment, with so many bytes a second.
+    /// Progress at `moment`, with the recent rate in bytes a second.
     pub(super) fn new(at: &ScrubProgress, rate: Option<f64>, moment: Timestamp) -> LiveStatus {
         let targets = at.targets.unwrap_or_default();
         LiveStatus {
@@ -64,7 +66,7 @@ impl LiveStatus {
         }
     }
 
-    /// Progress as its process knows it.
+    /// The progress of the scrub.
     pub(super) fn at(&self) -> ScrubProgress {
         let targets = Targets {
             mean_s: self.keep_mean,
@@ -85,20 +87,20 @@ impl LiveStatus {
         }
     }
 
-    /// Seconds until the end at this rate, if anything moves.
+    /// Time until the end at the recent rate, in seconds; `None` without a rate.
     pub(super) fn left_s(&self) -> Option<f64> {
         let left = Sectors(self.of.saturating_sub(self.live)).bytes().0 as f64;
         self.rate.filter(|_| self.of > 0).map(|rate| left / rate)
     }
 
-    /// Expected end at this rate.
+    /// Expected time of the end at the recent rate.
     pub(super) fn done(&self) -> Option<Timestamp> {
         let left = SignedDuration::try_from_secs_f64(self.left_s()?).ok()?;
         self.moment.checked_add(left).ok()
     }
 }
 
-/// The file of a scrub, which is removed with this.
+/// The file of a scrub, which is removed when this is dropped.
 pub(super) struct StatusFile {
     path: PathBuf,
     last: Option<Timestamp>,
@@ -117,9 +119,9 @@ impl StatusFile {
         }
     }
 
-    /// Writes the progress, if that was not done just before. A failure is harmless.
+    /// Writes the progress, if [`WRITE_INTERVAL`] has passed. A failure is ignored.
     pub(super) fn publish(&mut self, at: &ScrubProgress, rate: Option<f64>, moment: Timestamp) {
-        // A clock that is set back does not stop it.
+        // The absolute value, so that a clock that is set back does not stop the updates.
         let is_due = |last| moment.duration_since(last).abs() >= WRITE_INTERVAL;
         if self.last.is_none_or(is_due) {
             self.last = Some(moment);
@@ -127,7 +129,7 @@ impl StatusFile {
         }
     }
 
-    /// Writes the file so that a reader finds the old one or the new one, and no part of one.
+    /// Replaces the file atomically: a reader finds the old one or the new one.
     fn write(&self, now: &LiveStatus) -> io::Result<()> {
         let new = self.path.with_extension("new");
         fs::write(&new, serde_json::to_vec(now)?)?;
@@ -145,7 +147,7 @@ fn file(folder: &Path, uuid: &str) -> PathBuf {
     folder.join(format!("scrub-now-{uuid}"))
 }
 
-/// Progress of the scrub of an array, by the array's id; `None` where that is not known at `moment`.
+/// Progress of the scrub of an array, by the array's id; `None` where there is no progress that is current at `moment`.
 pub(super) fn read(uuid: &str, moment: Timestamp) -> Option<LiveStatus> {
     read_in(Path::new(LOCK_FOLDER), uuid, moment)
 }

@@ -1,6 +1,6 @@
-//! Locks between processes: on files in a folder of root's alone (flock(2)). They go with the process,
-//! however it ends. The files stay, empty, until the next boot: who takes one away while another waits for it
-//! would leave both with a lock.
+//! Locks between processes: on files in a folder that only root may access (flock(2)). A lock is released when its
+//! process ends, however it ends. The empty files remain until the next boot: if a file were removed while another
+//! process waits for its lock, both could hold one.
 
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io;
@@ -15,7 +15,7 @@ use linux::block::{Device, DeviceNumber};
 pub(super) const LOCK_FOLDER: &str = "/run/disksmith";
 /// Refusal of an array that another process scrubs.
 pub(super) const SCRUBBED_ALREADY: &str = "another disksmith is scrubbing it already; wait for it, or end it; its progress: disksmith scrub --status";
-/// Longest wait for a lock, which another process may share for a moment only to see whether it is taken.
+/// Maximum wait for a lock, which another process may hold in shared mode for a moment to see whether it is taken.
 const TIMEOUT: Duration = Duration::from_millis(500);
 /// Interval between two attempts.
 const RETRY_INTERVAL: Duration = Duration::from_millis(10);
@@ -23,7 +23,8 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(10);
 /// Takes the lock of a name.
 ///
 /// # Errors
-/// [`io::ErrorKind::WouldBlock`] when another process has it; any other kind when there can be none.
+/// [`io::ErrorKind::WouldBlock`] when another process holds it; any other kind when the file cannot be opened or
+/// locked.
 pub(super) fn hold(folder: &Path, name: &str) -> io::Result<File> {
     let file = open(folder, name)?;
     let until = Instant::now() + TIMEOUT;
@@ -39,7 +40,7 @@ pub(super) fn hold(folder: &Path, name: &str) -> io::Result<File> {
     }
 }
 
-/// True if another process has the lock of a name. Where that may not be examined, it counts as free.
+/// True if another process holds the lock of a name. A file that cannot be opened counts as free.
 fn is_held(folder: &Path, name: &str) -> bool {
     let Ok(file) = File::open(folder.join(name)) else {
         return false;
@@ -47,7 +48,7 @@ fn is_held(folder: &Path, name: &str) -> bool {
     matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
 }
 
-/// The file of a name, which is made where there is none.
+/// The file of a name, which is created if it does not exist.
 fn open(folder: &Path, name: &str) -> io::Result<File> {
     DirBuilder::new()
         .recursive(true)
@@ -61,10 +62,11 @@ fn open(folder: &Path, name: &str) -> io::Result<File> {
         .open(folder.join(name))
 }
 
-/// Makes sure that no other process scrubs a device, or another one that shares one of its disks.
+/// Takes the locks of a device and its disks, so that no other process scrubs it, or a device that shares one of its
+/// disks.
 ///
 /// # Errors
-/// A sentence, when another one does.
+/// A sentence, when another process does.
 pub(super) fn take(device: DeviceNumber, disks: &[DeviceNumber]) -> Result<Vec<File>, String> {
     std::iter::once(name(device))
         .chain(disks.iter().map(|disk| format!("scrub-disk-{disk}")))

@@ -1,34 +1,34 @@
-//! Ranges of a check's mismatches, as far as its count tells: md says how many it has found, so they lie
-//! between the positions of two polls.
+//! Ranges that contain a check's mismatches. md reports only their number, so they lie between the positions of two
+//! polls between which it grew.
 
 use linux::md::sync::Sectors;
 use record::{Bytes, Ranges};
 
 use super::drive::ScrubProgress;
 
-/// Number of ranges that are kept; more are joined where they are nearest to each other.
+/// Maximum number of ranges; above it, the nearest ones are joined.
 const MAX_RANGES: usize = 256;
-/// md compares so much at once in any order, in sectors: 16 MiB is more than RAID 1 and 10 hold in
-/// flight (`RESYNC_DEPTH` and `RESYNC_WINDOW` in linux, drivers/md).
+/// Maximum length that md compares at once, in any order, in sectors: 16 MiB is more than RAID 1 and 10 have in flight
+/// (`RESYNC_DEPTH` and `RESYNC_WINDOW` in linux, drivers/md).
 const IN_FLIGHT: u64 = (16 << 20) / 512;
 
 /// The ranges of a check's positions, in sectors, in which its count of mismatches grew.
 #[derive(Clone, Debug)]
 pub(crate) struct MismatchRanges {
     list: Ranges,
-    /// Distance from its position in which md may be at work.
+    /// Distance from md's position within which md may be comparing, in sectors.
     margin: u64,
-    /// Position behind which new mismatches lie.
+    /// Position after which new mismatches lie.
     low: u64,
     /// Count at the last poll.
     seen: u64,
-    /// Start of a range whose end the next poll will show.
+    /// Start of a range whose end is the position at the next poll.
     open: Option<u64>,
 }
 
 impl MismatchRanges {
-    /// Ranges of a check that begins at `from`, with `seen` sectors found and in the ranges `before`. `cache` is
-    /// the part of the stripe cache for one member, where there is one.
+    /// Ranges of a check that begins at `from`, where `seen` sectors were found before in the ranges `before`. `cache`
+    /// is the size of the stripe cache for one member, if there is one.
     pub(crate) fn new(from: u64, seen: u64, before: Ranges, cache: Bytes) -> MismatchRanges {
         MismatchRanges {
             list: before,
@@ -42,15 +42,15 @@ impl MismatchRanges {
     /// Takes the progress of the check.
     pub(crate) fn take(&mut self, at: &ScrubProgress) {
         if at.mismatches_seen < self.seen {
-            // What was found since the last stop is searched for again.
+            // The check goes back to its last stop, and counts the mismatches since then again.
             self.open = None;
             self.seen = at.mismatches_seen;
             self.low = at.done.0;
         }
-        // Direct compare may go on from further back than md was.
+        // Direct comparison may continue from a position before md's.
         let surely = at.live.0.saturating_sub(self.margin).max(at.done.0);
         self.low = self.low.min(surely);
-        // md was at this place after what was seen last had been counted.
+        // md reached this position after the last increase was counted.
         if let Some(start) = self.open.take() {
             self.add(start, at);
         }
@@ -84,7 +84,7 @@ impl MismatchRanges {
         }
     }
 
-    /// The ranges so far, with one that is still open up to where md is now.
+    /// The ranges so far, including an open one, which ends at md's current position.
     pub(crate) fn list(&self, at: &ScrubProgress) -> Ranges {
         let mut all = self.clone();
         all.end(at);
@@ -143,7 +143,7 @@ mod tests {
         let far = 10 * IN_FLIGHT;
         for found_again in [true, false] {
             let mut ranges = MismatchRanges::new(0, 0, Ranges::new(), Bytes(0));
-            // It is found at full speed; then the check goes back to where it stood.
+            // It is found at full speed; then the check goes back to its last stop.
             ranges.take(&at(far, 0, 8));
             ranges.take(&at(0, 0, 0));
             let place = if found_again { far } else { 5 * far };
@@ -155,7 +155,7 @@ mod tests {
     }
 
     proptest! {
-        /// md at work: it takes places in order, holds some of them, and finishes any of those.
+        /// A simulation of md: it begins positions in order, has some in flight, and completes these in any order.
         #[test]
         fn every_mismatch_lies_in_a_range(
             steps in prop::collection::vec((0_u64..3 * IN_FLIGHT, 0_u64..IN_FLIGHT, any::<bool>()), 1..40),
@@ -167,7 +167,7 @@ mod tests {
                 let live = current;
                 current += ahead;
                 if *finds {
-                    // Of what is held, any may be the one.
+                    // Any position in flight may be the mismatch.
                     found.push(current.saturating_sub(*back).max(done));
                 }
                 if index % drains == 0 {

@@ -13,7 +13,7 @@ use super::locate::{Located, Mismatch, Owner, OwnerKind, Owners, Summary, WrongM
 use super::repair::{BlockResult, RepairTotals, Repaired};
 use ui::table::{Column, layout, wrap};
 
-/// Number of places that are shown as text; the JSON document has more.
+/// Maximum number of mismatches that are shown as text; the JSON document has more.
 const MAX_TEXT_PLACES: usize = 20;
 
 const COLUMNS: [Column; 5] = [
@@ -54,12 +54,12 @@ pub(crate) fn text(one: &ScrubResult, located: &Located, columns: usize) -> Stri
     text
 }
 
-/// Result of the repair of an array, where there was one.
+/// Result of the repair of an array; `None` where there was none.
 fn repaired(one: &ScrubResult) -> Option<&Repaired> {
     one.repaired.as_ref()?.as_ref().ok()
 }
 
-/// The cells of a mismatch; of the last column only after a repair.
+/// The cells of a mismatch; that of the last column exists only after a repair.
 fn row(mismatch: &Mismatch, located: &Located, repaired: Option<&Repaired>) -> Vec<String> {
     let mut cells = vec![
         mismatch.position.start.to_string(),
@@ -79,7 +79,7 @@ fn row(mismatch: &Mismatch, located: &Located, repaired: Option<&Repaired>) -> V
     cells
 }
 
-/// Word for the result of a repair, for the JSON document too.
+/// Name of the result of a repair, in text and in the JSON document.
 fn result_label(result: Option<&BlockResult>) -> &'static str {
     match result {
         None => "not tried",
@@ -128,7 +128,7 @@ pub(crate) fn of_repair(repaired: &Repaired) -> Vec<String> {
     notices
 }
 
-/// The member that is the odd one out, where one can be named.
+/// Text for the wrong member.
 fn odd(odd: WrongMember, located: &Located) -> String {
     match odd {
         WrongMember::Member(slot) => match located.members.get(&slot) {
@@ -320,7 +320,7 @@ impl<'a> MismatchDocument<'a> {
     }
 }
 
-/// Reason for which a repair has written nothing, or has failed.
+/// Reason why a repair has written nothing, or has failed.
 fn repair_failure(result: &BlockResult) -> Option<&str> {
     match result {
         BlockResult::Refused(why) | BlockResult::Failed(why) => Some(why),

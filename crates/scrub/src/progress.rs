@@ -8,7 +8,7 @@ use super::drive::ScrubProgress;
 use ui::format::{percent, short_latency};
 use ui::units::{rate as rate_text, span};
 
-/// Shows the state of work that makes so many bytes a second.
+/// Shows the progress of work, with its rate in bytes a second.
 pub(super) fn show(line: &ProgressLine, at: &ScrubProgress, rate: Option<f64>) {
     let at = at.clone();
     line.show(move || Progress {
@@ -18,7 +18,7 @@ pub(super) fn show(line: &ProgressLine, at: &ScrubProgress, rate: Option<f64>) {
     });
 }
 
-/// Latency of the foreground and the target that it was kept to, as a cell of a table.
+/// Latency of the foreground and its target, as a cell of a table.
 pub(super) fn latency_cell(at: &ScrubProgress) -> String {
     let targets = at.targets.unwrap_or_default();
     let of = |name: &str, latency: Option<f64>, target: Option<f64>| {
@@ -30,8 +30,8 @@ pub(super) fn latency_cell(at: &ScrubProgress) -> String {
         .unwrap_or_else(|| "none".to_owned())
 }
 
-/// Progress of work at so many bytes a second: position, rate, foreground latency and its target, remaining
-/// time, and the time of the end.
+/// Text of the progress: position, rate (given in bytes a second), foreground latency and its target, remaining time,
+/// and the expected time of the end.
 pub(super) fn message(at: &ScrubProgress, rate: Option<f64>, now: &Zoned) -> String {
     let mut parts = Vec::new();
     if at.of.0 > 0 {

@@ -1,4 +1,4 @@
-//! A repair as the ledger and the answer know it.
+//! Data of a repair, for the ledger and the output.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -10,24 +10,24 @@ use super::locate::BLOCK;
 /// Method by which mismatches are repaired.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum RepairMethod {
-    /// Rewriting what one member has wrong from the others.
+    /// Wrong blocks of one member are rewritten from the other members.
     Others,
-    /// Repair by md, which does not know what is wrong.
+    /// md repairs, which does not know which member is wrong.
     Md,
-    /// No repair, for this reason: more could be restored than md takes notice of.
+    /// No repair, for this reason: the wrong member could be identified, and md's repair would ignore that.
     Not(String),
 }
 
 /// The outcome for a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum BlockResult {
-    /// The block was written anew, read again, and agrees with the others.
+    /// The block was rewritten, read again, and agrees with the others.
     Restored,
-    /// The block agreed by then, and was not written.
+    /// The block agreed when it was read again, and was not written.
     Agrees,
     /// No single member is wrong there, so that nothing was written.
     Ambiguous,
-    /// Two copies, or one parity: nothing tells which member is wrong, so that nothing was written.
+    /// With two copies or one parity the wrong member cannot be identified, so nothing was written.
     Untold,
     /// Nothing was written, for this reason.
     Refused(String),
@@ -35,7 +35,7 @@ pub(crate) enum BlockResult {
     Failed(String),
 }
 
-/// A rewrite that was begun, as the ledger notes it.
+/// A rewrite in progress, as stored in the ledger.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Intent {
     /// The positions of the check.
@@ -44,12 +44,12 @@ pub(crate) struct Intent {
     pub slots: Vec<u32>,
 }
 
-/// Totals of a repair, as the ledger keeps them.
+/// Totals of a repair, as stored in the ledger.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RepairTotals {
-    /// Bytes of the check's positions that were wrong on a member, and agree now.
+    /// Number of bytes of the check's positions that were wrong on a member, and agree now.
     pub restored: u64,
-    /// Bytes of the check's positions that differ still.
+    /// Number of bytes of the check's positions that still differ.
     pub left: u64,
 }
 
@@ -62,7 +62,7 @@ pub(crate) struct Repaired {
     pub sum: RepairTotals,
     /// True if it was interrupted before its end.
     pub interrupted: bool,
-    /// Trouble that needs attention, as a clause.
+    /// A problem that needs attention, as a clause.
     pub trouble: Option<String>,
 }
 
@@ -87,7 +87,7 @@ fn severity(result: &BlockResult) -> u8 {
     }
 }
 
-/// The positions of the blocks in which a range lies.
+/// Positions of the blocks that a range touches.
 pub(crate) fn blocks(positions: &Range<u64>) -> impl Iterator<Item = u64> + use<> {
     let first = positions.start / BLOCK * BLOCK;
     (first..positions.end).step_by(BLOCK as usize)

@@ -1,4 +1,4 @@
-//! Answer of a scrub: as text, and as one JSON document.
+//! Output of a scrub: text, or one JSON document.
 
 use job::{Resumable, StopCause};
 use linux::md::sync::Sectors;
@@ -27,7 +27,7 @@ const COLUMNS: [Column; 7] = [
     Column::text("mismatches"),
 ];
 
-/// The answer as text.
+/// The results as text.
 pub(crate) fn text(scrubbed: &[ScrubResult], columns: usize) -> String {
     let rows: Vec<Vec<String>> = scrubbed.iter().map(row).collect();
     let mut text = layout(&COLUMNS, &rows, columns);
@@ -80,7 +80,7 @@ fn row(one: &ScrubResult) -> Vec<String> {
     ]
 }
 
-/// Number without a digit after the point.
+/// A count as text, without decimals below 100.
 fn number_of(count: u64) -> String {
     match count {
         0..100 => count.to_string(),
@@ -147,7 +147,7 @@ fn meaning(one: &ScrubResult) -> String {
     format!("{counted} Nothing was written. {what}")
 }
 
-/// The answer as JSON.
+/// The results as one JSON document.
 pub(crate) fn document(scrubbed: &[ScrubResult]) -> String {
     let arrays = scrubbed.iter().map(ArrayDocument::of).collect();
     ui::json::document("scrub", &Document { arrays })
@@ -297,8 +297,8 @@ fn ended(ending: &ScrubEnd) -> &'static str {
     }
 }
 
-/// Exit status of the command, and notes. Of what is `scheduled`, to end as it was ordered to is no failure:
-/// its next start goes on. `left_out` says why arrays of later rounds were not begun.
+/// Notes, and the exit status of the command. With `scheduled`, an end by the hours, the duration or a signal is no
+/// failure: the next start continues. `left_out` are the reasons why arrays of later rounds were not begun.
 pub(crate) fn conclusion(
     scrubbed: &[ScrubResult],
     left_out: Vec<String>,
@@ -326,7 +326,7 @@ pub(crate) fn conclusion(
     (sentences, job::outcome(&failed, answer))
 }
 
-/// Adds each result to the journal of a service, with fields of its own.
+/// Adds each result to the systemd journal, with the array and its mismatches as fields.
 pub(crate) fn add_to_journal(scrubbed: &[ScrubResult]) {
     for one in scrubbed {
         let (priority, text, fields) = journal_entry(one);
@@ -334,7 +334,7 @@ pub(crate) fn add_to_journal(scrubbed: &[ScrubResult]) {
     }
 }
 
-/// The entry of a result in the journal.
+/// The journal entry of a result.
 fn journal_entry(one: &ScrubResult) -> (JournalPriority, String, [JournalField; 2]) {
     let priority = match one.is_clean() {
         true => JournalPriority::Notice,
@@ -347,12 +347,13 @@ fn journal_entry(one: &ScrubResult) -> (JournalPriority, String, [JournalField; 
     (priority, text, [one.target.field(), mismatches])
 }
 
-/// True if it ended early because it was ordered to, with all as it was before, and will go on from there.
+/// True if a scrub ended early as it was told to, with all tunables restored and its progress stored.
 fn is_as_ordered(one: &ScrubResult) -> bool {
     matches!(one.ending, ScrubEnd::Ordered(_)) && one.left.is_empty() && one.is_kept
 }
 
-/// Reason for which an array was not scrubbed to its end, and what is left; `None` where it was.
+/// Sentence on why an array was not scrubbed to its end, with the tunables that were not restored; `None` where it was
+/// scrubbed to its end and all are restored.
 pub(crate) fn incomplete_reason(one: &ScrubResult) -> Option<String> {
     let path = one.target.path();
     let left = if one.left.is_empty() {
@@ -387,7 +388,7 @@ mod tests {
     use super::super::target::tests::find;
     use super::*;
 
-    /// The exit status, and how many sentences are reported besides, of a scrub that ended so.
+    /// The exit status, and the number of notes, of a scrub with this change to its result.
     fn ends(scheduled: bool, change: impl Fn(&mut ScrubResult)) -> (u8, usize) {
         let checkpoint = Checkpoint {
             mismatches: 0,

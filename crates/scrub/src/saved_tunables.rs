@@ -1,4 +1,4 @@
-//! The tunables as they were before a scrub, and how they are restored.
+//! The tunables before a scrub, and their restoration.
 
 use linux::md::sync::{Sectors, SpeedLimit, Sync, SyncMax, Tunable};
 use record::sample::SyncAction;
@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 
 use super::drive;
 
-/// Size of the stripe cache, in stripes, with which a check has work for all members.
+/// Size of the stripe cache, in stripes, that a check needs to keep all members busy.
 pub(crate) const STRIPE_CACHE_SIZE: u64 = 1024;
-/// Number of requests that md issues at once beside a foreground: as few as it can.
+/// Number of requests that md issues at once beside a foreground: the minimum.
 pub(crate) const DEPTH: u64 = 1;
-/// Time limit for md to end what it is told to end, or what it ends by itself.
+/// Time limit for md to end its check.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// Interval between two polls.
 const POLL: Duration = Duration::from_millis(20);
@@ -24,12 +24,12 @@ pub(crate) struct Setting {
     pub file: String,
     /// Text to write to restore it.
     pub write: String,
-    /// Text that it shows for as long as no other program has written to it; `None` where that is not known.
+    /// Text that the file shows as long as no other program has written to it; `None` where it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shows: Option<String>,
 }
 
-/// Former values of all tunables that a scrub changes, and the action that it let md do.
+/// Former values of all tunables that a scrub changes, and the action that it begins.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SavedTunables {
     /// Former value of each tunable that is still to be restored.
@@ -41,37 +41,39 @@ pub(crate) struct SavedTunables {
 /// Process that restores tunables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RestoredBy {
-    /// The scrub that has turned them. Its own are those that are still as it sets them, and the ends of its
-    /// check, but for one to which another program has written. With `ends` the check is its own too, and is
-    /// ended.
+    /// The scrub that has changed them. It restores the tunables that still have the values it sets, and the bounds
+    /// of its check.
     Scrub {
+        /// A tunable that another program has changed, and that is left.
         but_for: Option<Tunable>,
+        /// True if md's check is the scrub's own, and is ended.
         ends: bool,
-        /// True if the bounds of md's check are as the scrub set them; without md they are as they were.
+        /// True if the bounds of md's check are those that the scrub set; during direct comparison they are the former
+        /// ones.
         window_set: bool,
     },
-    /// Another process, after the scrub was killed. Changes since are not known, so that only those are restored
-    /// that are still as a scrub sets them; and a check is only its own where it stands between a position and a
-    /// finite `sync_max`, which nothing else leaves.
+    /// Another process, after the scrub was killed. Later changes are not known, so only tunables are restored that
+    /// still have the values a scrub sets; and a check counts as the scrub's only if `sync_max` is a number, which no
+    /// other program leaves.
     Another,
 }
 
 /// Result of restoring.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RestoreResult {
-    /// Tunables that could not be restored, as a sentence each.
+    /// Tunables that could not be restored, as one sentence each.
     pub failed: Vec<String>,
-    /// Tunables that cannot be restored before md has finished its present action.
+    /// Tunables that cannot be restored before md has finished its current action.
     pub later: Option<SavedTunables>,
 }
 
 impl RestoreResult {
-    /// True if all is as it was.
+    /// True if all tunables are restored.
     pub(crate) fn is_all(&self) -> bool {
         self.failed.is_empty() && self.later.is_none()
     }
 
-    /// Tunables that are not as they were, in sentences.
+    /// Tunables that are not restored, as clauses.
     pub(crate) fn left(&self) -> Vec<String> {
         let later = self.later.iter().flat_map(|old| &old.settings);
         let later = later.map(|setting| {
@@ -87,11 +89,11 @@ impl RestoreResult {
 }
 
 impl SavedTunables {
-    /// Reads the present tunables.
+    /// Reads the current tunables.
     ///
     /// # Errors
-    /// A sentence, when one without which nothing can be steered is not there, or is no longer as
-    /// the kernel sets it at the start.
+    /// A sentence, when a tunable that is needed to pace a check is missing, or when the values look like those of a
+    /// killed scrub.
     pub(crate) fn read(sync: &Sync, repairs: bool) -> Result<SavedTunables, String> {
         let mut settings = Vec::new();
         for tunable in Tunable::ALL {
@@ -115,8 +117,8 @@ impl SavedTunables {
         Ok(SavedTunables { settings, repairs })
     }
 
-    /// Reason for which these values cannot be somebody's intent, if they were left by a killed scrub of
-    /// which nothing else is known.
+    /// Sign that these values were left by a killed scrub that is not in this ledger, as a clause; `None` where there
+    /// is none.
     pub(crate) fn left_over(sync: &Sync) -> Option<String> {
         let folder = sync.folder().display();
         let number = |tunable| sync.tunable(tunable)?.trim().parse::<u64>().ok();
@@ -142,8 +144,8 @@ impl SavedTunables {
         })
     }
 
-    /// Note on a check that another program has left in the middle: a later one begins there, and says nothing
-    /// of what lies before.
+    /// Note on a check that another program has left in the middle: any other check begins there, and does not cover
+    /// the positions before.
     pub(crate) fn interrupted_check_note(&self, sync: &Sync) -> Option<String> {
         let from = self.write_of(Tunable::Min).filter(|write| *write != "0")?;
         Some(format!(
@@ -159,7 +161,7 @@ impl SavedTunables {
             .find(|setting| setting.file == tunable.file())
     }
 
-    /// Former start of a check.
+    /// Former `sync_min`, at which checks begin.
     pub(crate) fn min(&self) -> Sectors {
         let write = self.write_of(Tunable::Min);
         Sectors(write.and_then(|write| write.parse().ok()).unwrap_or(0))
@@ -169,8 +171,8 @@ impl SavedTunables {
         self.of(tunable).map(|setting| setting.write.as_str())
     }
 
-    /// Restores everything that is a scrub's own. Its check is ended first; anything else that md does is let
-    /// go at once. Of an array that does not exist any more there is nothing to restore.
+    /// Restores all tunables that the scrub changed. Its check is ended first; other work of md continues at full
+    /// speed at once. For an array that no longer exists there is nothing to restore.
     pub(crate) fn put_back(&self, sync: &Sync, by: RestoredBy) -> RestoreResult {
         let window_set = self.of(Tunable::Max).is_some() && is_window_set(sync);
         let ends = match by {
@@ -180,8 +182,8 @@ impl SavedTunables {
         if ends {
             self.end_check(sync);
         }
-        // What holds back a recovery goes first. Where a check begins cannot be set while md works
-        // (EBUSY), and matters to a check only.
+        // Tunables that delay a recovery are restored first. `sync_min` cannot be written while md works (EBUSY), and
+        // affects only checks.
         let order = [
             Tunable::SuspendHi,
             Tunable::SuspendLo,
@@ -200,7 +202,7 @@ impl SavedTunables {
         };
         let mut failed: Vec<Tunable> = order.into_iter().filter(turn).collect();
         if failed.contains(&Tunable::Max) {
-            // It may not be below sync_min, which is back by now.
+            // `sync_max` must not be below `sync_min`, which is restored by now.
             failed.retain(|tunable| *tunable != Tunable::Max || turn(tunable));
         }
         if !sync.is_there() {
@@ -217,8 +219,8 @@ impl SavedTunables {
         }
     }
 
-    /// Start of a check that is to be restored when md has finished its present action; `None` when that is
-    /// nothing, or a check, which would still move it.
+    /// `sync_min`, to be restored when md has finished its current action; `None` if md is idle, or checks, which would
+    /// still change it.
     fn later(&self, sync: &Sync) -> Option<SavedTunables> {
         let setting = self.of(Tunable::Min)?;
         let action = sync.state().ok()?.action;
@@ -244,7 +246,7 @@ impl SavedTunables {
         )
     }
 
-    /// Ends the check that was begun here, if it goes on.
+    /// Ends the scrub's check, if it still runs.
     fn end_check(&self, sync: &Sync) {
         let ours = if self.repairs {
             SyncAction::Repair
@@ -254,15 +256,15 @@ impl SavedTunables {
         let until = Instant::now() + TIMEOUT;
         let is_ours = || sync.state().is_ok_and(|state| state.action == ours);
         while is_ours() && Instant::now() < until {
-            // An error means that it has ended meanwhile, which is seen next. Before its thread has begun, md
-            // takes no notice.
+            // An error means that it has ended meanwhile, which the next poll shows. md ignores the request until its
+            // thread has begun.
             let _ = sync.write_sync_action(SyncAction::Idle);
             sleep(POLL);
         }
     }
 }
 
-/// True if something of a scrub holds md back: a number in `sync_max`, or a speed limit as it sets them.
+/// True if a scrub's tunables slow down md: `sync_max` is a number, or a speed limit has a value that a scrub sets.
 pub(super) fn is_held(sync: &Sync) -> bool {
     is_window_set(sync)
         || [Tunable::SpeedMin, Tunable::SpeedMax]
@@ -286,7 +288,7 @@ pub(super) fn is_window_set(sync: &Sync) -> bool {
     )
 }
 
-/// True if a tunable is as a scrub has left it.
+/// True if a tunable has the value that the scrub set.
 fn is_own(
     tunable: Tunable,
     setting: &Setting,
@@ -314,7 +316,7 @@ fn is_own(
             SpeedLimit::parse(&shown).is_some_and(|depth| depth.local && depth.kib == DEPTH)
         }
         (Tunable::StripeCache, _) => shown.trim().parse() == Ok(STRIPE_CACHE_SIZE),
-        // They are only set with a note of what they show then.
+        // These are always stored with the text that they show.
         (Tunable::SuspendLo | Tunable::SuspendHi, _) => false,
     }
 }

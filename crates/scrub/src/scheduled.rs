@@ -18,7 +18,7 @@ pub(crate) struct Plans {
 }
 
 impl Plans {
-    /// Reads them, and asks systemd.
+    /// Reads the schedules of the host, and queries systemd.
     pub(crate) fn read(root: &Root, now: &Zoned, programs: &mut dyn Programs) -> Plans {
         let system = root.system();
         Plans {
@@ -35,8 +35,7 @@ impl Plans {
         notices.extend(self.found.unread.iter().cloned());
         if self.has_own {
             notices.push(
-                "disksmith-scrub.timer, which 'disksmith scrub --install-timer' wrote, is there."
-                    .into(),
+                "disksmith-scrub.timer is installed (by 'disksmith scrub --install-timer').".into(),
             );
         } else if self.found.running().next().is_none() {
             notices.push(
@@ -48,8 +47,7 @@ impl Plans {
         notices
     }
 
-    /// Obstacles of a scrub that is under way or begins now, as sentences. `limit` is when it ends in any
-    /// case.
+    /// Obstacles of a scrub that runs or begins now, as sentences. `limit` is the time at which it ends in any case.
     pub(crate) fn obstacles(
         &self,
         array: &str,
@@ -73,7 +71,7 @@ impl Plans {
         notices
     }
 
-    /// Time at which it is done at its rate so far.
+    /// Time at which the scrub is done at its rate so far.
     fn done(&self, checkpoint: &Checkpoint) -> Option<Zoned> {
         let left = Sectors(checkpoint.of.saturating_sub(checkpoint.done))
             .bytes()
@@ -82,7 +80,7 @@ impl Plans {
         self.now.checked_add(left).ok()
     }
 
-    /// Their part of a document.
+    /// The schedules as a part of a document.
     pub(crate) fn document(&self) -> PlansDocument<'_> {
         let checks = self.found.scheduled.iter().map(|one| CheckDocument {
             source: one.source.to_string(),
@@ -141,7 +139,7 @@ mod tests {
         Plans::read(&Root::under(host.0.path()), &now(), &mut host.systemd())
     }
 
-    /// A scrub that has so many seconds to go.
+    /// A scrub with this many seconds left.
     fn left(seconds: u64) -> Checkpoint {
         Checkpoint {
             done: 100,

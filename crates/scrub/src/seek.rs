@@ -1,4 +1,4 @@
-//! Decision whether to locate the mismatches that a scrub has counted, and the amount read for that.
+//! Decision whether to locate the mismatches that a scrub has counted, and the number of bytes to read for that.
 
 use std::sync::atomic::AtomicBool;
 
@@ -16,14 +16,13 @@ use super::target::Target;
 use ui::context::{Context, notice};
 use ui::exit::sentence;
 
-/// Age at which counts of an older scrub are out of date: mismatches may have gone or come, and a monthly scrub
-/// begins anew.
+/// Age above which the counts of an earlier scrub are out of date: mismatches may have disappeared or appeared, and a
+/// monthly scrub starts over.
 const MAX_COUNTS_AGE: SignedDuration = SignedDuration::from_hours(7 * 24);
-/// The most to read of the members where a scrub was ended early, whose user does not want to wait.
+/// Maximum number of bytes to read from the members after a scrub that was told to end early.
 const MAX_QUICK_BYTES: Bytes = Bytes(256 << 20);
 
-/// Reads the members where a scrub has counted mismatches, and finds what lies where they differ.
-/// `None` where there are none.
+/// Locates the mismatches that a scrub has counted, and their owners. `None` where there are none.
 pub(crate) fn find(
     one: &ScrubResult,
     root: &Root,
@@ -35,8 +34,8 @@ pub(crate) fn find(
     Some(locate_mismatches(one, root, interrupt).map_err(|error| sentence(&error)))
 }
 
-/// Results of arrays whose last scrub was done within a week and found mismatches; and the other arrays, which have to
-/// be scrubbed.
+/// Results of arrays whose last scrub ended within a week and found mismatches, and the other arrays, which have to be
+/// scrubbed.
 pub(crate) fn known(targets: Vec<Target>, context: &Context) -> (Vec<ScrubResult>, Vec<Target>) {
     let store = JobStore::open_if_there(context).ok().flatten();
     let mut known = Vec::new();
@@ -57,7 +56,7 @@ pub(crate) fn known(targets: Vec<Target>, context: &Context) -> (Vec<ScrubResult
             .filter(|checkpoint| {
                 checkpoint.level == target.level.into() && checkpoint.of == target.end.0
             })
-            // Of what was counted before a reshape, nothing lies where it was.
+            // After a reshape the positions of earlier counts are no longer valid.
             .filter(|checkpoint| checkpoint.shape == target.sync.shape());
         match checkpoint {
             Some(checkpoint) => {
@@ -83,7 +82,7 @@ fn locate_mismatches(
     let places = one.checkpoint.places_in_bytes();
     anyhow::ensure!(
         !places.is_empty(),
-        "in which parts they are was not kept; --anew --locate checks and searches anew"
+        "the ranges that contain them were not stored; --anew --locate checks and searches again"
     );
     if let (ScrubEnd::Recovery(_) | ScrubEnd::Waits(_), Some(why)) =
         (&one.ending, end_reason(&one.ending))
@@ -94,7 +93,7 @@ fn locate_mismatches(
     let device = devices
         .get(one.target.device.number)
         .filter(|_| one.target.sync.is_there())
-        .ok_or_else(|| anyhow::anyhow!("the array is not there any more"))?;
+        .ok_or_else(|| anyhow::anyhow!("the array no longer exists"))?;
     let bytes = to_read(root, device, &places)?;
     anyhow::ensure!(
         bytes <= MAX_QUICK_BYTES || !matches!(one.ending, ScrubEnd::Ordered(_)),

@@ -1,5 +1,5 @@
-//! Rate at which the members of an array can be read, where no earlier scrub shows it: each is read for a
-//! moment, all at once, as a check would, unless other programs use them.
+//! Rate at which the members of an array can be read, where no earlier scrub gives it: all are read for a moment at the
+//! same time, as by a check, unless other programs use them.
 
 use std::fs::File;
 use std::io;
@@ -16,27 +16,27 @@ use rustix::fs::OFlags;
 use super::target::Target;
 use reader::Buffer;
 
-/// Time for which the members are watched first. Nothing is begun meanwhile.
+/// Time for which the members' load is measured first, without any reads.
 const IDLE_CHECK_TIME: Duration = Duration::from_millis(300);
 /// Time for which each member is read.
 const READ_TIME: Duration = Duration::from_secs(1);
-/// Size of one read: large enough that the time to a disk across a network does not count for much.
+/// Size of one read: large enough that the latency of a network disk hardly affects the rate.
 const READ: usize = 1 << 20;
-/// Members of which other programs moved no more than this are idle: a file system's journal writes now and then.
+/// Maximum number of bytes that other programs move on idle members: a file system's journal writes now and then.
 const MAX_JOURNAL_BYTES: u64 = 64 << 10;
-/// Members that are busier are in use.
+/// Share of the time above which a busy member counts as in use.
 const MAX_BUSY_SHARE_WHEN_IDLE: f64 = 0.02;
 
 /// Rate of the members of an array.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Speed {
-    /// Bytes a second, as md counts positions, of a check that has them for itself.
+    /// Rate of a check without other programs, in bytes of md's positions a second.
     Alone(f64),
-    /// Other programs use them, for at least this share of the time: they were not read.
+    /// Other programs use the members for at least this share of the time, so they were not read.
     Busy(f64),
 }
 
-/// Reads the members for a moment, for as long as no other program uses them; `None` where they cannot be read.
+/// Reads the members for a moment, unless other programs use them; `None` where they cannot be read.
 pub(super) fn of_members(target: &Target, root: &Root) -> Option<Speed> {
     let busy = busy(target, root);
     if busy > MAX_BUSY_SHARE_WHEN_IDLE {
@@ -65,8 +65,8 @@ pub(super) fn of_members(target: &Target, root: &Root) -> Option<Speed> {
     Some(Speed::Alone(slowest * target.parallel_members() as f64))
 }
 
-/// The share of the time in which the busiest member has something to do, while nothing is read here
-/// (`io_ticks` in linux, Documentation/block/stat.rst). What cannot be read counts as idle.
+/// Share of the time in which the busiest member has requests in flight, while this process reads nothing (`io_ticks`
+/// in linux, Documentation/block/stat.rst). A member whose counters cannot be read counts as idle.
 fn busy(target: &Target, root: &Root) -> f64 {
     let counters = target.members.iter();
     let counters: Vec<Counter> = counters
@@ -90,8 +90,8 @@ fn busy(target: &Target, root: &Root) -> f64 {
     (most.unwrap_or(0) as f64 / ms).min(1.0)
 }
 
-/// Bytes a second of one device, read on from its middle past the cache; `None` as soon as another program uses it, by
-/// the bytes that all have moved.
+/// Rate of one device in bytes a second, read sequentially from its middle with direct I/O; `None` as soon as another
+/// program uses it, by the bytes that all programs have moved.
 fn of(
     node: &Path,
     size: Bytes,
@@ -143,7 +143,7 @@ mod tests {
             let size = Bytes(4 * READ as u64);
             let speed = of(&path, size, lasts, || None).unwrap();
             assert!(speed.unwrap() > READ as f64, "{speed:?}");
-            // Others move as much as is read here.
+            // Other programs move as many bytes as this process reads.
             let mut moved = 0;
             let of_others = || {
                 moved += 2 * READ as u64;

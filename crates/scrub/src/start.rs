@@ -1,5 +1,5 @@
-//! The start of a scrub: tunables that a killed one has left are put back, and it goes on where the last one of its
-//! array was left.
+//! The start of a scrub: restores tunables that a killed scrub has left, and continues from the array's last
+//! checkpoint.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -24,29 +24,30 @@ use super::target::Target;
 use ui::context::Context;
 use ui::exit::Failure;
 
-/// The time between two checkpoints. The ledger may lie on the array, where each is work for the members.
+/// Interval between checkpoints. The ledger may lie on the array, where each checkpoint is work for the members.
 const INTERVAL: Duration = Duration::from_secs(10);
-/// Longest time for which a start waits for another process that tidies up after a kill.
+/// Maximum time for which a start waits for another process that cleans up after a kill.
 const TIMEOUT: Duration = Duration::from_secs(20);
 /// Interval between two polls.
 const POLL: Duration = Duration::from_millis(50);
-/// An array may move to another host with its members, so that an owner there has lost it; and this process may
-/// own it still, where it tidied up after a kill and could not write that it gave it up.
+/// Conditions for taking over a job. An array may move to another host with its members, so that the owner on the
+/// former host has lost it; and this process may still own the job, if it cleaned up after a kill and could not
+/// release it.
 pub(crate) const TAKEOVER: Takeover = Takeover::WithTargetOrOwn;
 
-/// A scrub that can go on.
+/// A scrub that was started, with the state from which it continues.
 pub(crate) struct StartedScrub {
     /// State from which it starts.
     pub checkpoint: Checkpoint,
-    /// The writer of later states.
+    /// Writer of later checkpoints.
     pub writer: CheckpointWriter<Checkpoint>,
-    /// True if the duration of the last one is known.
+    /// True if the duration of an earlier scrub is known.
     pub is_known: bool,
     /// Notes, in sentences.
     pub notes: Vec<String>,
 }
 
-/// Puts back what killed scrubs have left on this host, and says what was done, in sentences.
+/// Restores tunables that killed scrubs have left on this host. Returns the changes as sentences.
 pub(crate) fn restore_after_kills(
     store: &mut JobStore,
     root: &Root,
@@ -57,7 +58,7 @@ pub(crate) fn restore_after_kills(
         Ok(works) => works,
         Err(error) => {
             return vec![format!(
-                "What a killed scrub has left to restore is not known: {error}."
+                "It is not known whether a killed scrub has left tunables to restore: {error}."
             )];
         }
     };
@@ -69,7 +70,7 @@ pub(crate) fn restore_after_kills(
         }
         match OwnedJob::claim(&mut *store, &work.key, TAKEOVER) {
             Ok((job, work)) => sentences.extend(restore_one(job, work.document, root, devices)),
-            // Another process tidies up, and is waited for.
+            // Another process cleans up, and is waited for.
             Err(ledger::Error::Work(WorkError::UnderWay { .. })) => {}
             Err(error) => sentences.push(format!(
                 "The scrub of {} that was killed could not be cleaned up: {error}.",
@@ -82,8 +83,8 @@ pub(crate) fn restore_after_kills(
     sentences
 }
 
-/// Waits until no other process tidies up: it has claimed the work and sets tunables, and a scrub that starts
-/// meanwhile would be refused, or would take tunables that are half put back for the array's own.
+/// Waits until no other process cleans up. That process has claimed the job and restores tunables; a scrub that starts
+/// meanwhile would be refused, or would take partly restored tunables for the array's own.
 fn wait_for_others(store: &JobStore, is_scrubbed: impl Fn(&str) -> bool, until: Instant) {
     let is_tidied = |work: &WorkSummary| {
         let found = store.find::<Checkpoint>(&work.key);
@@ -101,7 +102,7 @@ fn wait_for_others(store: &JobStore, is_scrubbed: impl Fn(&str) -> bool, until: 
     }
 }
 
-/// Restores what one has left. The work stays, to be continued by the next start.
+/// Restores the tunables that one killed scrub has left. The job remains, for the next start to continue.
 fn restore_one(
     job: OwnedJob<Checkpoint, &mut JobStore>,
     mut checkpoint: Checkpoint,
@@ -110,7 +111,7 @@ fn restore_one(
 ) -> Vec<String> {
     let intent = checkpoint.rewriting.take();
     let mut sentences: Vec<String> = intent.iter().map(repair::cut_off).collect();
-    // A boot sets all tunables as they were.
+    // A reboot resets all tunables.
     let is_same_boot = process::boot_id(root).is_ok_and(|boot| boot == checkpoint.boot);
     let array = array_of(job.key(), root, devices).filter(|_| is_same_boot);
     if let (Some(old), Some(array)) = (checkpoint.old.take(), array) {
@@ -138,7 +139,7 @@ fn restore_one(
     sentences
 }
 
-/// Puts the tunables of a killed scrub back, unless its guard has: what was set since is not its own.
+/// Restores the tunables of a killed scrub, unless its guard has done so: later changes are not the scrub's.
 fn by_now(
     old: &SavedTunables,
     uuid: &str,
@@ -152,7 +153,7 @@ fn by_now(
     })
 }
 
-/// The array of an id, as it is named now.
+/// The array with this UUID, under its current name.
 fn array_of<'a>(uuid: &str, root: &Root, devices: &'a Devices) -> Option<&'a Device> {
     devices
         .iter()
@@ -160,23 +161,23 @@ fn array_of<'a>(uuid: &str, root: &Root, devices: &'a Devices) -> Option<&'a Dev
         .find(|device| Sync::of(root, device).uuid().as_deref() == Some(uuid))
 }
 
-/// Settings of a start: repair, a new beginning, and the tunables before.
+/// Settings of a start.
 #[derive(Clone, Debug)]
 struct StartRequest {
     /// True if mismatches are to be rewritten.
     repairs: bool,
-    /// True if what was done before does not count.
+    /// True if earlier progress is discarded.
     anew: bool,
-    /// The tunables as they are, before they are turned.
+    /// The tunables before the scrub changes them.
     old: SavedTunables,
 }
 
-/// Starts the scrub of an array of which this process has the lock. Whoever has claimed the work meanwhile, such as
-/// `--status`, only restores tunables and is done in a moment: it is waited for, and the tunables are read anew. Returns
-/// them too, as they were before the start.
+/// Starts the scrub of an array whose lock this process holds. Another process that has claimed the job meanwhile, such
+/// as `--status`, only restores tunables and ends in a moment: it is waited for, and the tunables are read again.
+/// Returns the scrub, and the tunables before the start.
 ///
 /// # Errors
-/// When the tunables cannot be read, and when another process is at it for long, or until `stop` ends the wait.
+/// When the tunables cannot be read, and when another process holds the job until the time limit or a reason to stop.
 pub(crate) fn start_when_free(
     target: &Target,
     repairs: bool,
@@ -201,10 +202,10 @@ pub(crate) fn start_when_free(
     }
 }
 
-/// Starts the scrub of an array. The tunables are noted here, before anything sets them.
+/// Starts the scrub of an array. The tunables are stored in the ledger before any is changed.
 ///
 /// # Errors
-/// When another process is at it.
+/// When another process holds the job.
 fn start(target: &Target, ask: &StartRequest, context: &Context) -> Result<StartedScrub, Failure> {
     let fresh = Checkpoint {
         path: target.path(),
@@ -252,7 +253,7 @@ fn start(target: &Target, ask: &StartRequest, context: &Context) -> Result<Start
     })
 }
 
-/// Adds to a fresh checkpoint what an earlier one tells. Returns the rate of the earlier one.
+/// Adds the progress of an earlier checkpoint to a fresh one. Returns the rate of the earlier scrub.
 fn resume(
     ask: &StartRequest,
     previous: &Previous<'_, Checkpoint>,
@@ -278,14 +279,14 @@ fn resume(
         }
         Previous::Unreadable(error) => {
             notes.push(format!(
-                "What was done before is not known, and all is checked: {error}."
+                "Earlier progress is not known, so the whole array is checked: {error}."
             ));
             None
         }
     }
 }
 
-/// Takes over what was done before, where it is of the same work.
+/// Takes over the progress of an earlier checkpoint, if it is of the same work.
 fn take_over(
     ask: &StartRequest,
     before: &Checkpoint,

@@ -1,11 +1,11 @@
-//! Hours in which a scrub runs, and time by which it is to be done.
+//! Hours in which a scrub runs, and the deadline by which it is to be done.
 
 use jiff::{SignedDuration, Timestamp, Zoned, civil};
 use record::Nanos;
 
 use crate::calendar::{DueBy, Hours};
 
-/// Number of starts ahead that are examined: what is to be done in ten years has time enough.
+/// Maximum number of future starts that are examined: a deadline in ten years leaves enough time.
 const MAX_EXAMINED_STARTS: usize = 3660;
 
 /// Time at which a timer begins where no hours were given.
@@ -25,7 +25,7 @@ pub(crate) struct RunWindow {
 /// # Errors
 /// When the calendar has no such time.
 pub(crate) fn opening(hours: Hours, now: &Zoned) -> Result<RunWindow, jiff::Error> {
-    // What began yesterday may still be open.
+    // Hours that began yesterday may still be open.
     for days in -1..=1 {
         let day = now.date().checked_add(jiff::Span::new().days(days))?;
         let of_day = of_day(hours, day, now)?;
@@ -57,22 +57,22 @@ fn of_day(hours: Hours, day: civil::Date, now: &Zoned) -> Result<RunWindow, jiff
     })
 }
 
-/// The starts of one scrub, of which each goes on where the last one was left.
+/// The starts of one scrub, each of which continues where the last one ended.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct StartTimes {
-    /// End of this start, at the latest.
+    /// Latest end of this start.
     pub ends: Option<Timestamp>,
-    /// The hours of each day in which there may be one.
+    /// The hours of each day in which a start may run.
     pub hours: Option<Hours>,
-    /// Duration of each one.
+    /// Maximum duration of each start.
     pub lasts: Option<SignedDuration>,
-    /// True if a timer begins one each night.
+    /// True if a timer starts the scrub each night.
     pub is_nightly: bool,
 }
 
 impl StartTimes {
-    /// Time between now and `by` in which a start runs, with this one under way. Where nothing says that there
-    /// will be another one, it is what is left of this one.
+    /// Total time between now and `by` in which a start runs, including the current one. Where no further start is
+    /// known, it is the rest of the current one.
     fn until(&self, by: &Zoned, now: &Zoned) -> SignedDuration {
         let last = by.timestamp();
         let this = self.ends.map_or(last, |ends| ends.min(last));
@@ -114,19 +114,19 @@ impl StartTimes {
     }
 }
 
-/// Time by which a scrub is to be done, and how much time it has for that.
+/// Deadline of a scrub, and the running time that it has until then.
 #[derive(Clone, Debug)]
 pub(crate) struct DueTime {
-    /// The moment that was requested.
+    /// The requested time.
     pub by: Zoned,
-    /// Time at which the time until then would be over, if all of it came now and without a pause.
+    /// Time at which the remaining running time would be over if the scrub ran without pauses from now on.
     over: Timestamp,
-    /// True if that is less than all time until then.
+    /// True if the running time is less than all the time until the deadline.
     pub is_partly: bool,
 }
 
 impl DueTime {
-    /// Work to be done by `by`, over several starts, with this one under way.
+    /// Deadline of work that is to be done by `by`, over the current start and later ones.
     pub(crate) fn new(by: Zoned, starts: &StartTimes, now: &Zoned) -> DueTime {
         let open = starts.until(&by, now);
         DueTime {
@@ -139,19 +139,19 @@ impl DueTime {
         }
     }
 
-    /// Time that is left, while this start goes on.
+    /// Running time left now, while this start runs.
     pub(crate) fn left(&self) -> Nanos {
         self.left_at(Timestamp::now())
     }
 
-    /// Time that is left at the moment `now`.
+    /// Running time left at the time `now`.
     pub(crate) fn left_at(&self, now: Timestamp) -> Nanos {
         let left = self.over.duration_since(now).as_nanos();
         Nanos(u64::try_from(left).unwrap_or(0))
     }
 }
 
-/// Sentence that work which begins at `begins` cannot be done by `by`.
+/// Error text for work that can begin at `begins` at the earliest, which is after the deadline `by`.
 pub(crate) fn is_over(by: &Zoned, begins: &Zoned, now: &Zoned) -> String {
     if by <= now {
         return format!("--by has passed: it was {by}");
@@ -164,8 +164,8 @@ pub(crate) fn is_over(by: &Zoned, begins: &Zoned, now: &Zoned) -> String {
     )
 }
 
-/// The moment that is meant by somebody for whom it is `now`. A day is meant from its start: what is to
-/// be done by Sunday is done when Sunday begins.
+/// The time that a deadline means at the time `now`. A day counts from its start: work that is to be done by Sunday is
+/// done when Sunday begins.
 ///
 /// # Errors
 /// When the calendar has no such time.
@@ -277,7 +277,7 @@ mod tests {
         }
     }
 
-    /// The hours that a scrub has from a moment until another, in hours.
+    /// Running time of a scrub between two times, in hours.
     fn open(window: &str, lasts: Option<i64>, now: &str, by: &str) -> f64 {
         let now = at(now);
         let hours = (!window.is_empty()).then(|| hours(window));
@@ -312,7 +312,7 @@ mod tests {
             // Beyond midnight, begun before and after it.
             ("22:00-04:00", None, "2026-11-26T23:00:00", sunday, 13.0),
             ("22:00-04:00", None, friday, sunday, 11.0),
-            // Each start ends after two hours; without hours nobody says that there is another one.
+            // Each start ends after two hours; without hours no further start is known.
             ("01:00-06:00", Some(2), friday, sunday, 4.0),
             ("", Some(2), friday, sunday, 2.0),
         ] {
@@ -364,7 +364,7 @@ mod tests {
         assert_eq!(due.left_at(later), Nanos(7 * 3600 * 1_000_000_000));
         let over = now.timestamp() + SignedDuration::from_hours(50);
         assert_eq!(due.left_at(over), Nanos(0));
-        // What is due in thousands of years is not examined night by night.
+        // A deadline in thousands of years is not examined night by night.
         let began = std::time::Instant::now();
         DueTime::new(at("9000-01-01T00:00:00"), &starts, &now);
         assert!(began.elapsed().as_secs() < 5);

@@ -1,4 +1,4 @@
-//! `scrub --status`: how the scrubs of this host's arrays stand, and what they found.
+//! `scrub --status`: progress and results of the scrubs of this host's arrays.
 
 use array::programs::InstalledPrograms;
 use domain::raid::MdLevel;
@@ -40,13 +40,13 @@ struct ArrayStatus {
     finished: Option<Timestamp>,
     changed: Option<Timestamp>,
     running: bool,
-    /// Present state, while it runs.
+    /// Current progress, while the scrub runs.
     now: Option<LiveStatus>,
-    /// Count of md's last check, whoever began it; `None` where it did something else last.
+    /// Mismatches of md's last check, by any program; `None` where md's last action was not a check.
     counted: Option<u64>,
-    /// Health of its members.
+    /// Health of the members.
     members: Vec<Health>,
-    /// Trace of a killed scrub of which the ledger knows nothing.
+    /// Sign of a killed scrub that is not in the ledger, as a clause.
     left_over: Option<String>,
     action: Option<SyncAction>,
 }
@@ -60,7 +60,7 @@ impl ArrayStatus {
         }
     }
 
-    /// True if nothing needs attention. What a repair has found it has written anew.
+    /// True if nothing needs attention. Mismatches of a repair by md do not count: they were rewritten.
     fn is_clean(&self) -> bool {
         let repairs = self
             .checkpoint
@@ -71,7 +71,7 @@ impl ArrayStatus {
             && health::are_sound(&self.errors(), &self.members)
     }
 
-    /// Troubles besides mismatches, in sentences.
+    /// Problems other than mismatches, as sentences.
     fn troubles(&self) -> Vec<String> {
         let left = self.left_over.iter().map(|why| format!("{why}."));
         left.chain(health::sentences(&self.errors(), &self.members))
@@ -105,7 +105,7 @@ impl ArrayStatus {
     }
 }
 
-/// Says how all stand.
+/// Prints the state of all arrays' scrubs.
 pub(crate) fn status(
     json: bool,
     notes: &[String],
@@ -127,7 +127,7 @@ pub(crate) fn status(
             _ => None,
         };
         let running = lock::is_taken(device);
-        // md counts too when it resyncs or repairs, and then has written anew what it counts.
+        // md also counts mismatches in a resync or repair, and then has rewritten them.
         let is_check = sync.last_action() == Some(SyncAction::Check);
         let now = uuid.as_ref().filter(|_| running);
         let now = now.and_then(|uuid| live_progress::read(uuid, Timestamp::now()));
@@ -186,7 +186,7 @@ fn text(statuses: &[ArrayStatus], notes: &[String], plans: &Plans, columns: usiz
     text
 }
 
-/// Progress of one that runs, as its own line on a terminal has it.
+/// Progress of a running scrub, as in its own progress line.
 fn progress_line(now: &LiveStatus) -> String {
     let moment = now.moment.to_zoned(jiff::tz::TimeZone::system());
     format!("{}.", message(&now.at(), now.rate, &moment))

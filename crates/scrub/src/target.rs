@@ -1,4 +1,4 @@
-//! The array that is scrubbed, and why it cannot be.
+//! The array to scrub, and the checks that it can be scrubbed.
 
 use domain::raid::{Level, MdLevel, Placement};
 use linux::Root;
@@ -17,9 +17,9 @@ use super::{locate, lock};
 /// An array that can be scrubbed.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
-    /// The kernel's name for it.
+    /// The array's block device.
     pub device: Device,
-    /// The array as md shows it.
+    /// The array's attributes, from md.
     pub array: Array,
     /// RAID level of the array.
     pub level: Level,
@@ -27,30 +27,31 @@ pub(crate) struct Target {
     pub uuid: String,
     /// State of md's work on it.
     pub sync: Sync,
-    /// Its members, as the kernel lists them.
+    /// Block devices of the members.
     pub members: Vec<Device>,
-    /// The disks that these are, or lie on.
+    /// Numbers of the disks that the members are, or lie on.
     pub disks: Vec<DeviceNumber>,
     /// The disks of which members are partitions.
     pub shared: Vec<Shared>,
-    /// End of md's positions.
+    /// End of md's positions, in sectors.
     pub end: Sectors,
-    /// True if its members tell which one of them is wrong; `None` where its layout is not known.
+    /// True if a single wrong member can be identified; `None` where the layout is not known.
     pub names_odd: Option<bool>,
 }
 
 impl Target {
-    /// True if all I/O waits while md is at a position: RAID 10 (`raise_barrier`, drivers/md/raid10.c).
+    /// True if all foreground requests wait for each request of md's check: RAID 10 (`raise_barrier`,
+    /// drivers/md/raid10.c).
     pub(crate) fn holds_all(&self) -> bool {
         self.level.placement() == Placement::StripedCopies
     }
 
-    /// The array that a person means by `word`, if it can be scrubbed.
+    /// The array that `word` names, if it can be scrubbed.
     ///
     /// # Errors
-    /// A sentence for what speaks against it.
+    /// The reason why it cannot be, as a sentence.
     pub(crate) fn find(word: &str, root: &Root, devices: &Devices) -> Result<Target, String> {
-        // First, since the check of another disksmith is otherwise taken for that of another program.
+        // Checked first: otherwise the check of another disksmith would be reported as that of another program.
         if let Some(device) = md::find(root, devices, word)
             && lock::is_taken(device)
         {
@@ -63,11 +64,11 @@ impl Target {
         Target::read(word, root, devices)
     }
 
-    /// The same array as it is now, if it can still be scrubbed. Its lock and those of its disks are held by
-    /// this process.
+    /// The same array in its current state, if it can still be scrubbed. This process holds its lock and those of its
+    /// disks.
     ///
     /// # Errors
-    /// A sentence for what speaks against it by now.
+    /// The reason why it can no longer be, as a sentence.
     pub(crate) fn again(&self, root: &Root) -> Result<Target, String> {
         let devices = Devices::read(root).map_err(|error| error.to_string())?;
         let now = Target::read(&self.path(), root, &devices)?;
@@ -84,7 +85,7 @@ impl Target {
     fn read(word: &str, root: &Root, devices: &Devices) -> Result<Target, String> {
         let device = md::find(root, devices, word).ok_or_else(|| {
             format!(
-                "{word} is no array that the kernel lists; 'disksmith array list' shows those there are"
+                "{word} is not an array that the kernel lists; 'disksmith array list' shows all arrays"
             )
         })?;
         let node = device.node().display().to_string();
@@ -132,7 +133,7 @@ impl Target {
         })
     }
 
-    /// The field by which the journal finds its messages.
+    /// Journal field that identifies the array's messages.
     pub(crate) fn field(&self) -> JournalField {
         ("DISKSMITH_DEVICE".to_owned(), self.device.name.clone())
     }
@@ -142,13 +143,13 @@ impl Target {
         self.device.node().display().to_string()
     }
 
-    /// Chunk: sectors on one member before the next has its turn.
+    /// Size of a chunk, in sectors; 0 where the array has none.
     pub(crate) fn chunk(&self) -> Sectors {
         Sectors::of(self.array.chunk.unwrap_or(Bytes(0)))
     }
 
-    /// Identities of its members that last over boots, in order of their places; empty for one without a name
-    /// of its own.
+    /// Identities of the members that persist over reboots, in the order of their slots; empty for a member without a
+    /// unique name.
     pub(crate) fn identities(&self) -> Vec<String> {
         let members = self.array.members.iter();
         members
@@ -161,14 +162,14 @@ impl Target {
             .collect()
     }
 
-    /// Number of members with a place in it; a spare has none.
+    /// Number of members with a slot; a spare has none.
     pub(crate) fn places(&self) -> usize {
         let members = self.array.members.iter();
         members.filter(|member| member.slot.is_some()).count()
     }
 
-    /// Over how many members md goes at once, where it counts over the array: over pairs of them at
-    /// RAID 10, which lies twice on its members.
+    /// Number of members, or of pairs of members, over which md's positions are spread: pairs with RAID 10, whose
+    /// positions are those of the array; 1 otherwise.
     pub(crate) fn parallel_members(&self) -> u64 {
         match self.level.placement() {
             Placement::StripedCopies => (self.members.len() as u64 / 2).max(1),
@@ -176,15 +177,15 @@ impl Target {
         }
     }
 
-    /// Bytes to read of each member.
+    /// Number of bytes to read from each member.
     pub(crate) fn of_member(&self) -> Bytes {
         let used = self.array.members.iter().filter_map(|member| member.used);
         used.max().unwrap_or(Bytes(0))
     }
 }
 
-/// md counts over the whole of RAID 10, and over a member of the other levels (`resync_max_sectors`
-/// in linux, drivers/md).
+/// End of md's positions, in sectors: that of the array with RAID 10, and that of a member otherwise
+/// (`resync_max_sectors` in linux, drivers/md).
 fn end(array: &Array, level: Level) -> Sectors {
     let used = array.members.iter().filter_map(|member| member.used).min();
     match level.placement() {
@@ -193,7 +194,7 @@ fn end(array: &Array, level: Level) -> Sectors {
     }
 }
 
-/// Checks that it has all members, and more than one. Its level then.
+/// Checks that an array is running with all its members and has redundancy. Returns its level.
 fn is_whole(array: &Array) -> Result<Level, String> {
     if let Some(metadata) = array
         .metadata
@@ -238,7 +239,7 @@ fn is_whole(array: &Array) -> Result<Level, String> {
     Ok(level)
 }
 
-/// Checks that this process may write to its files.
+/// Checks that this process may write to the array's tunables.
 fn may_be_turned(sync: &Sync) -> Result<(), String> {
     let file = sync.folder().join("sync_action");
     if !file.exists() {
@@ -263,14 +264,14 @@ fn is_free(array: &Array, sync: &Sync) -> Result<(), String> {
         Some(SyncAction::Idle) => {}
         Some(SyncAction::Check | SyncAction::Repair) => {
             return Err(format!(
-                "a {} that another program has begun is under way; wait for it, or end it: echo idle > {}",
+                "a {} that another program has begun is running; wait for it, or end it: echo idle > {}",
                 array.action.as_deref().unwrap_or_default(),
                 sync.folder().join("sync_action").display()
             ));
         }
         Some(other) => {
             return Err(format!(
-                "md is busy with it (its sync_action is '{}'), which comes first; wait for that",
+                "md is busy with it (its sync_action is '{}'), which has priority; wait for that",
                 other.name()
             ));
         }

@@ -1,7 +1,7 @@
 //! The list of blocks that a snapshot holds, as `aws ebs list-snapshot-blocks` prints it: objects
 //! with `Blocks`, each of them with a `BlockIndex`, and a `BlockSize` in bytes (Amazon EBS direct
-//! APIs, ListSnapshotBlocks). One answer has at most 10,000 blocks, so a list is several objects,
-//! which are taken one after the other, or in arrays.
+//! APIs, ListSnapshotBlocks). One response has at most 10,000 blocks, so a list is several objects, one after the other
+//! or in arrays.
 
 use std::io::Read;
 use std::ops::Range;
@@ -12,12 +12,13 @@ use linux::aws::{self, RunProgram};
 use record::{Bytes, Ranges};
 use serde::Deserialize;
 
-/// Gets the blocks of a snapshot from `aws`, page by page: botocore follows no pages of this answer (its paginators of
-/// ebs are empty), and one has 10,000 blocks at most. `report` takes the number of blocks so far.
+/// Requests the list of a snapshot's blocks from `aws`, page by page: a page has at most 10,000 blocks, and botocore
+/// does not request the next page itself (it has no paginators for ebs). `report` is called with the number of blocks
+/// received so far.
 ///
 /// # Errors
-/// When `aws` fails, or answers what is no such list.
-pub(crate) fn ask(
+/// When `aws` fails, or its output is not such a list.
+pub(crate) fn request(
     snapshot: &str,
     interrupt: &AtomicBool,
     run: RunProgram<'_>,
@@ -49,18 +50,18 @@ pub(crate) fn ask(
     )?;
     match wrong {
         Some(error) => Err(error),
-        None => seen.held(),
+        None => seen.into_blocks(),
     }
 }
 
-/// Most blocks of a page (Amazon EBS API Reference, ListSnapshotBlocks).
+/// Maximum number of blocks in a page (Amazon EBS API Reference, ListSnapshotBlocks).
 const MAX_RESULTS: &str = "10000";
 
-/// Answer of `aws`; nothing where it wrote nothing.
+/// Output of `aws`; `None` where it wrote nothing.
 #[derive(Default, Deserialize)]
 struct Response(Option<Page>);
 
-/// A page of the answer. Its other keys (the blocks' tokens, the time when they expire) are not read.
+/// A page of the list. Its other keys (the blocks' tokens, the time when they expire) are not read.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Page {
@@ -91,21 +92,21 @@ enum Pages {
 /// Blocks that a snapshot holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SnapshotBlocks {
-    /// The bytes that its blocks cover.
+    /// Ranges of bytes that the blocks cover.
     pub ranges: Ranges,
-    /// The size of the volume that it is of, where the list says that.
+    /// Size of the volume that the snapshot was taken of; `None` where the list does not state it.
     pub volume: Option<Bytes>,
 }
 
 impl SnapshotBlocks {
-    /// Makes sure that this can be the snapshot that a volume of this size was restored from.
+    /// Checks that a volume of this size can have been restored from this snapshot.
     ///
     /// # Errors
-    /// A sentence that says why not.
+    /// The reason why it cannot have been.
     pub(crate) fn check(&self, size: Bytes) -> anyhow::Result<()> {
         if let Some(own) = self.volume.filter(|own| *own > size) {
             bail!(
-                "it is of a volume of {}, and this one has {}, though a restored volume is never \
+                "it lists a volume of {}, and this one has {}, though a restored volume is never \
                  smaller: it is the list of another snapshot",
                 own.exact(),
                 size.exact()
@@ -113,17 +114,17 @@ impl SnapshotBlocks {
         }
         ensure!(
             !self.ranges.intersect(&Ranges::all(size)).is_empty(),
-            "none of its blocks lies on the volume, of which nothing would be read"
+            "none of its blocks lies on the volume: nothing would be read"
         );
         Ok(())
     }
 }
 
-/// Ranges that the blocks of a list cover. One page is held at a time, or one array of pages: the list of a
-/// large snapshot may be larger than the memory.
+/// Reads a list of blocks. One page, or one array of pages, is in memory at a time: the list of a large snapshot may be
+/// larger than the memory.
 ///
 /// # Errors
-/// When it cannot be read, is no such list, or not all of it.
+/// When the list cannot be read, is not a list of blocks, or is incomplete.
 pub(crate) fn parse(list: impl Read) -> anyhow::Result<SnapshotBlocks> {
     let mut seen = ScannedPages::default();
     for answer in serde_json::Deserializer::from_reader(list).into_iter::<Pages>() {
@@ -136,27 +137,27 @@ pub(crate) fn parse(list: impl Read) -> anyhow::Result<SnapshotBlocks> {
             Pages::Several(several) => several.into_iter().try_for_each(|page| seen.add(page))?,
         }
     }
-    seen.held()
+    seen.into_blocks()
 }
 
 /// The pages so far.
 #[derive(Default)]
 struct ScannedPages {
-    /// Numbers of blocks; those that follow each other are one range.
+    /// Indices of blocks; adjacent blocks are one range.
     blocks: Vec<Range<u64>>,
     /// Size of a block, in bytes.
     block: Option<u64>,
     /// Size of the volume, in GiB.
     volume: Option<u64>,
-    /// True if the last page names a next one.
-    goes_on: bool,
+    /// True if the last page names a next page.
+    has_next_page: bool,
 }
 
 impl ScannedPages {
     fn add(&mut self, page: Page) -> anyhow::Result<()> {
-        self.goes_on = page.next_token.is_some_and(|token| !token.is_empty());
-        agree(&mut self.block, page.block_size, "have blocks of", "bytes")?;
-        agree(
+        self.has_next_page = page.next_token.is_some_and(|token| !token.is_empty());
+        check_same(&mut self.block, page.block_size, "have blocks of", "bytes")?;
+        check_same(
             &mut self.volume,
             page.volume_size,
             "are of volumes of",
@@ -172,17 +173,17 @@ impl ScannedPages {
         Ok(())
     }
 
-    fn held(self) -> anyhow::Result<SnapshotBlocks> {
+    fn into_blocks(self) -> anyhow::Result<SnapshotBlocks> {
         let size = self.block.unwrap_or(0);
         ensure!(
             size > 0,
             "no page of it has the size of a block (BlockSize)"
         );
         ensure!(
-            !self.goes_on,
-            "its last page names a next one (NextToken), so that it is not all of the list: ask for \
-             that with 'aws ebs list-snapshot-blocks --next-token', until a page names none, and append \
-             them all"
+            !self.has_next_page,
+            "its last page names a next one (NextToken), so the list is incomplete: request the \
+             following pages with 'aws ebs list-snapshot-blocks --next-token' until a page has no \
+             NextToken, and append them all"
         );
         let bytes = |range: &Range<u64>| {
             let end = range.end.checked_mul(size);
@@ -200,11 +201,11 @@ impl ScannedPages {
 }
 
 fn too_far(index: u64) -> anyhow::Error {
-    anyhow!("its block {index} lies where no volume reaches")
+    anyhow!("its block {index} lies beyond the end of any volume")
 }
 
-/// Takes what a page says, which is to be what the others say.
-fn agree(
+/// Stores a value that a page states in `known`, or checks that it is equal to the value of earlier pages.
+fn check_same(
     known: &mut Option<u64>,
     found: Option<u64>,
     what: &str,
@@ -248,7 +249,7 @@ mod tests {
     ) -> (anyhow::Result<SnapshotBlocks>, Vec<String>, Vec<usize>) {
         let (mut lines, mut counts) = (Vec::new(), Vec::new());
         let mut answers = answers.iter();
-        let held = ask(
+        let held = request(
             "snap-1",
             &AtomicBool::new(false),
             &mut |program| {

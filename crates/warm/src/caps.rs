@@ -9,22 +9,22 @@ use super::volume_warming::WarmResult;
 use ui::format::percent;
 use ui::units::{rate, span};
 
-/// Shortest reading that shows a limit, in seconds.
+/// Minimum duration, in seconds, of a reading whose rate is judged.
 const MIN_READING_S: f64 = 5.0;
 /// Distance from a limit, as a share of it, within which a rate counts as that limit.
 const AT_LIMIT_TOLERANCE: f64 = 0.05;
-/// Least share of the time for which a limit must be exceeded to be what holds the rate.
+/// Minimum share of the time for which a limit must be exceeded to count as the limit of the rate.
 const MIN_EXCEEDED_SHARE: f64 = 0.05;
-/// Least share of other programs that is reported.
+/// Minimum share of the bytes of other programs that is reported.
 const MIN_REPORTED_SHARE: f64 = 0.01;
-/// Share of its rate alone that a volume gives beside others which do not hold it back.
+/// Share of its rate alone that a volume must reach together with others to count as unaffected by them.
 const UNHINDERED_SHARE: f64 = 0.9;
 
 /// Findings about the rates of volumes that were read at once.
 pub(crate) fn findings(warmed: &[WarmResult]) -> Vec<Finding> {
     let parallel: Option<Vec<(Verdict, f64)>> = warmed.iter().map(|one| one.in_parallel).collect();
-    // That they give less together may have other reasons, such as blocks that were colder. Where AWS
-    // has counted whose limit was passed, that decides.
+    // A lower rate together may have other reasons, such as blocks that were colder. Where EBS counts which limit was
+    // exceeded, its counters decide.
     let may_share = instance_is_passed(warmed) != Some(false);
     if let Some(together) = parallel.as_deref().and_then(shared).filter(|_| may_share) {
         return vec![Finding::note(
@@ -42,8 +42,8 @@ pub(crate) fn findings(warmed: &[WarmResult]) -> Vec<Finding> {
         .collect()
 }
 
-/// True if the requests exceeded the instance's limit, by the volumes' own counters; `None` where none of them
-/// counts.
+/// True if the requests exceeded the instance's limit, by the volumes' EBS counters; `None` where no volume has such
+/// counters.
 fn instance_is_passed(warmed: &[WarmResult]) -> Option<bool> {
     let passes = |one: &WarmResult| {
         let exceeded = one.exceeded?;
@@ -57,14 +57,14 @@ fn instance_is_passed(warmed: &[WarmResult]) -> Option<bool> {
         .reduce(|any, one| any || one)
 }
 
-/// True if a volume gave as much beside others as alone.
+/// True if the volume's rate together with others was at least [`UNHINDERED_SHARE`] of its rate alone.
 fn is_unaffected(one: &WarmResult, volumes: usize) -> bool {
     let kept_up =
         |(now, alone): (Verdict, f64)| alone > 0.0 && now.bytes_per_s >= UNHINDERED_SHARE * alone;
     volumes > 1 && one.in_parallel.is_some_and(kept_up)
 }
 
-/// Finding about several volumes that limit each other.
+/// Text of the finding about volumes that share a limit.
 fn in_parallel(together: &Verdict, warmed: &[WarmResult]) -> String {
     let share = together.share_of_limit.unwrap_or(1.0);
     let all: u64 = warmed.iter().map(|one| one.size.0).sum();
@@ -80,7 +80,7 @@ fn in_parallel(together: &Verdict, warmed: &[WarmResult]) -> String {
     )
 }
 
-/// The limit that was exceeded, by the volume's own statistics.
+/// Clause that names the limit that was exceeded, by EBS's counters.
 fn by_aws(exceeded: &ExceededLimits, seconds: f64) -> String {
     let limits = [
         (exceeded.volume_bytes, "volume's throughput"),
@@ -110,7 +110,7 @@ fn by_aws(exceeded: &ExceededLimits, seconds: f64) -> String {
     )
 }
 
-/// Sentence on the I/O of other programs.
+/// Clause about the I/O of other programs.
 fn other_io_sentence(one: &WarmResult) -> String {
     match one.others_share {
         Some(share) if share >= MIN_REPORTED_SHARE => {
@@ -124,7 +124,8 @@ fn other_io_sentence(one: &WarmResult) -> String {
     }
 }
 
-/// Finding about a volume by itself. `unaffected` is true if it gave as much together with others.
+/// Text of the finding about the limit of one volume. `unaffected` is true if its rate together with others was as high
+/// as alone.
 fn volume_finding(one: &WarmResult, verdict: &Verdict, unaffected: bool) -> String {
     let (device, speed) = (&one.device, rate(verdict.bytes_per_s));
     if verdict.binds == BindingLimit::Latency {
@@ -232,7 +233,7 @@ mod tests {
         let found = findings(&[own.clone(), own]);
         assert_eq!(found.len(), 2);
         assert!(found[0].text.contains("the volume's own"), "{found:?}");
-        // Nothing was compared, or one of them gave less: nobody knows whose limit it is.
+        // Nothing was compared, or one of the volumes was slower together: which limit it is, is not known.
         let unknown = warmed(now, None);
         let less = warmed(
             verdict(30.0, BindingLimit::Latency),
@@ -267,7 +268,7 @@ mod tests {
         });
         for (pair, code) in [
             ([volume, volume], FindingCode::Capped),
-            // One counts, and nothing of the instance.
+            // One volume has counters, and they show no time above the instance's limit.
             ([volume, None], FindingCode::Capped),
             ([volume, instance], FindingCode::Shared),
             ([None, None], FindingCode::Shared),

@@ -29,18 +29,18 @@ use ui::context::Context;
 use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome};
 use volume_pace::Pacing;
 
-/// The places of a volume that were read, and what they say.
+/// The places of a volume that were read, and the sample of their latencies.
 struct SampledVolume<'a> {
     volume: &'a Volume,
     places: Vec<u64>,
     failed: usize,
     sample: Sample,
     /// True if another process was warming it meanwhile.
-    is_warmed: bool,
+    is_being_warmed: bool,
 }
 
-/// Checks volumes one after the other, and then what they give together. Status 1 where cold blocks
-/// were found, or places that cannot be read. What was found before an error is reported first.
+/// Checks volumes one after the other, and then measures the rate of all of them together. Exit status 1 where cold
+/// blocks or unreadable places were found. After an error, the results so far are reported first.
 pub(crate) fn check(
     volumes: &[Volume],
     args: &WarmArgs,
@@ -114,13 +114,13 @@ fn sample<'a>(
     let list = List {
         files: &[&file],
         memory: BufferMode::Reads,
-        // One more for a probe.
+        // One more, for a probe of foreground latency.
         max_in_flight: DEPTH + 1,
         largest: Bytes(u64::from(PAGE)),
         interface: IoInterface::Auto,
         interrupt,
     };
-    let is_warmed = is_locked(volume);
+    let is_being_warmed = is_locked(volume);
     let mut pairs = PairedReads::new(&places, seed, pacing.of(volume));
     let end = lister.run(&list, &mut pairs).midway()?;
     if end.ended == EndReason::Interrupted {
@@ -139,7 +139,7 @@ fn sample<'a>(
         failed: pairs.failed(),
         places,
         sample,
-        is_warmed: is_warmed || is_locked(volume),
+        is_being_warmed: is_being_warmed || is_locked(volume),
     })
 }
 
@@ -152,7 +152,7 @@ impl SampledVolume<'_> {
             size: volume.size,
             places: self.places.len(),
             failed: self.failed,
-            is_warmed: self.is_warmed,
+            is_being_warmed: self.is_being_warmed,
             forecast: cold_rate.and_then(|rate| forecast_of(&sample, volume.size, block, rate)),
             warm_rate,
             sample,
@@ -160,8 +160,8 @@ impl SampledVolume<'_> {
     }
 }
 
-/// Duration of reading the whole volume with as many requests in flight as warming may have. The bounds are
-/// those of the cold share and of the rate.
+/// Forecast of the time to read the whole volume with as many requests in flight as warming may have. Its bounds follow
+/// from those of the cold share and of the rate.
 fn forecast_of(sample: &Sample, size: Bytes, block: Bytes, rate: Interval) -> Option<Forecast> {
     let penalty = sample.mean_penalty_s.unwrap_or(0.0);
     let at = |bytes_per_s: f64| {

@@ -7,23 +7,23 @@ use serde::{Deserialize, Serialize};
 
 use reader::DiskAttachment;
 
-/// End of a start of a warming.
+/// Extent to which a start of the warming has finished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WarmedPart {
-    /// The start ended before its end.
+    /// The start ended before it had read all that was requested.
     Midway,
-    /// The start read all that was requested, which left something out.
+    /// The start read all that was requested, which was not the whole volume.
     Requested,
     /// The start read the whole volume.
     Whole,
 }
 
-/// The warming of one volume, and how far it is. Ranges are bytes of the volume.
+/// The warming of one volume, and its progress. Ranges are bytes of the volume.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Checkpoint {
-    /// The path by which the volume was named last. After a reboot it may have another.
+    /// The path by which the volume was last named. It may change at a reboot.
     pub path: String,
-    /// The size that the volume had.
+    /// Size of the volume at the last start.
     pub size: Bytes,
     /// Bytes fetched at once.
     pub block: Bytes,
@@ -31,9 +31,10 @@ pub(crate) struct Checkpoint {
     pub done: Ranges,
     /// Ranges that could not be read.
     pub unreadable: Ranges,
-    /// True if the whole volume was to be read, and not only what is used, named or held.
+    /// True if the whole volume was to be read, and not only the space that is in use, named by `--first`, or held by
+    /// the snapshot.
     pub whole: bool,
-    /// The attachment, of a volume whose name is not enough to know it by.
+    /// The attachment of a volume that its name alone does not identify.
     #[serde(default)]
     pub attached: Option<DiskAttachment>,
     /// True if the last start ended as requested: not by a signal, a kill or an error.
@@ -41,7 +42,7 @@ pub(crate) struct Checkpoint {
     pub ended: bool,
     /// Time of the first start.
     pub began: Timestamp,
-    /// Time worked, over all starts, in seconds.
+    /// Duration of all starts together, in seconds.
     pub ran_s: f64,
     /// Number of starts.
     pub starts: u32,

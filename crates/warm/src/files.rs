@@ -22,26 +22,26 @@ use reader::Volume;
 use ui::context::Context;
 use ui::exit::Failure;
 
-/// The most files to name in a finding; the others are counted.
+/// Maximum number of files that a finding names; the others are counted.
 const MAX_NAMED_FILES: usize = 5;
 
 /// Places of the data of the named files.
 pub(crate) struct FileBlocks {
-    /// Bytes of each volume that hold such data.
+    /// Ranges of each volume that hold data of the named files.
     pub each: Vec<Ranges>,
     /// Findings about the files, whichever volumes they lie on.
     pub findings: Vec<Finding>,
-    /// True if a part of the data is on the volumes at unknown places.
+    /// True if part of the data is, or may be, on the volumes at unknown places.
     pub has_unknown: bool,
     /// True if a part of the data is, or may be, on volumes that are not named.
     pub is_elsewhere: bool,
 }
 
-/// Finds the data of what is named, until it is interrupted.
+/// Finds the data of the files that the patterns name, until `interrupt` is set.
 ///
 /// # Errors
-/// When a pattern names nothing: it is a mistake more often than not, and what should be first would
-/// be last.
+/// When a pattern matches no file: usually that is a mistake, and the data that should be read first would be read
+/// last.
 pub(crate) fn find(
     patterns: &[OsString],
     devices: &Devices,
@@ -65,9 +65,9 @@ pub(crate) fn find(
         devices,
         volumes,
         interrupt,
-        reached: Vec::new(),
+        file_system_devices: Vec::new(),
         found: volumes.iter().map(|_| Vec::new()).collect(),
-        trouble: FileProblems::default(),
+        problems: FileProblems::default(),
     };
     for path in &paths {
         if interrupt.load(Ordering::Relaxed) {
@@ -75,28 +75,30 @@ pub(crate) fn find(
         }
         search.add(path);
     }
-    let Search { found, trouble, .. } = search;
+    let Search {
+        found, problems, ..
+    } = search;
     Ok(FileBlocks {
         each: found
             .into_iter()
             .map(|ranges| ranges.into_iter().collect())
             .collect(),
-        findings: trouble.findings(),
-        has_unknown: trouble.has_unknown(),
-        is_elsewhere: trouble.elsewhere.count > 0 || trouble.nowhere.count > 0,
+        findings: problems.findings(),
+        has_unknown: problems.has_unknown(),
+        is_elsewhere: problems.elsewhere.count > 0 || problems.nowhere.count > 0,
     })
 }
 
-/// Part of a file system's device that the volumes hold.
+/// Position of a file system's device on the volumes.
 struct DeviceRange {
     from: DeviceNumber,
-    /// The volumes that it lies on, where it is known how.
-    ways: Vec<(usize, Map)>,
-    /// Reasons why it is not known of the others.
+    /// Indices of the volumes that it lies on, each with the mapping from its bytes to the volume's.
+    mappings: Vec<(usize, Map)>,
+    /// Reasons why the mapping to other volumes is not known.
     unknown: Vec<String>,
-    /// Other devices that it lies on.
+    /// Volumes below it that are not named on the command line.
     beyond: Vec<String>,
-    /// True if it lies on these volumes as a whole or in part; `None` where that is not known.
+    /// True if it lies, wholly or in part, on the named volumes; `None` where that is not known.
     is_here: Option<bool>,
 }
 
@@ -105,43 +107,43 @@ struct Search<'a> {
     devices: &'a Devices,
     volumes: &'a [Volume],
     interrupt: &'a AtomicBool,
-    reached: Vec<DeviceRange>,
-    /// Ranges found, of each volume.
+    file_system_devices: Vec<DeviceRange>,
+    /// Ranges found so far, by volume.
     found: Vec<Vec<std::ops::Range<u64>>>,
-    trouble: FileProblems,
+    problems: FileProblems,
 }
 
 impl Search<'_> {
     fn add(&mut self, path: &Path) {
         let file =
-            File::open(path).map_err(|error| self.trouble.lost.add(path, &error.to_string()));
+            File::open(path).map_err(|error| self.problems.lost.add(path, &error.to_string()));
         let number = match fs::metadata(path) {
             Ok(metadata) => DeviceNumber::from_raw(metadata.dev()),
-            // What is gone meanwhile need not be hot.
+            // A file that was deleted meanwhile need not be warm.
             Err(error) if error.kind() == ErrorKind::NotFound => return,
-            Err(error) => return self.trouble.nowhere.add(path, &error.to_string()),
+            Err(error) => return self.problems.nowhere.add(path, &error.to_string()),
         };
         let reach = self.device_index(number, path);
-        let is_here = self.reached[reach].is_here;
-        if !self.reached[reach].beyond.is_empty() {
-            let beyond = self.reached[reach].beyond.join(" ");
-            self.trouble.elsewhere.add(path, &format!("on {beyond}"));
+        let is_here = self.file_system_devices[reach].is_here;
+        if !self.file_system_devices[reach].beyond.is_empty() {
+            let beyond = self.file_system_devices[reach].beyond.join(" ");
+            self.problems.elsewhere.add(path, &format!("on {beyond}"));
         }
         match (is_here, file) {
             (Some(true), Ok(file)) => self.list(path, &file, reach),
-            (None, _) => self.trouble.nowhere.add(path, ""),
+            (None, _) => self.problems.nowhere.add(path, ""),
             (Some(_), _) => {}
         }
     }
 
-    /// Finds the places of a file whose file system lies on these volumes, at least in part.
+    /// Adds the ranges of a file whose file system lies, at least in part, on the named volumes.
     fn list(&mut self, path: &Path, file: &File, reach: usize) {
         let mut own = Vec::new();
-        let mut odd = (false, false);
+        let mut found = (false, false);
         let listed = extents::placed(file, |placed: LocatedExtent| {
             own.extend(placed.on_device());
-            odd.0 |= placed.place == ExtentLocation::Nowhere;
-            odd.1 |= placed.place == ExtentLocation::Unaligned;
+            found.0 |= placed.place == ExtentLocation::Nowhere;
+            found.1 |= placed.place == ExtentLocation::Unaligned;
             if self.interrupt.load(Ordering::Relaxed) {
                 return ControlFlow::Break(());
             }
@@ -149,36 +151,40 @@ impl Search<'_> {
         });
         match listed {
             Ok(()) => {}
-            // Which device that is, is not resolved.
+            // The realtime device of the file system is not looked up.
             Err(error @ LocationUnknown::Realtime) => {
-                return self.trouble.nowhere.add(path, &error.to_string());
+                return self.problems.nowhere.add(path, &error.to_string());
             }
-            Err(error) => return self.trouble.unlisted.add(path, &error.to_string()),
+            Err(error) => return self.problems.unlisted.add(path, &error.to_string()),
         }
-        if odd.0 {
-            self.trouble.unwritten.add(path, "");
+        if found.0 {
+            self.problems.unwritten.add(path, "");
         }
-        if odd.1 {
-            self.trouble.inside.add(path, "");
+        if found.1 {
+            self.problems.inside.add(path, "");
         }
         let own: Ranges = own.into_iter().collect();
-        let reach = &self.reached[reach];
-        for (volume, map) in &reach.ways {
+        let reach = &self.file_system_devices[reach];
+        for (volume, map) in &reach.mappings {
             self.found[*volume].extend(map.ranges(&own).iter());
         }
         if !reach.unknown.is_empty() {
-            self.trouble.unmapped.add(path, &reach.unknown.join("; "));
+            self.problems.unmapped.add(path, &reach.unknown.join("; "));
         }
     }
 
-    /// The place in the list of how the device of a file's system lies on the volumes, which is found
-    /// out once.
+    /// Index, in `file_system_devices`, of the device of the file system that holds this file. Its position on the
+    /// volumes is looked up once.
     fn device_index(&mut self, from: DeviceNumber, path: &Path) -> usize {
-        if let Some(known) = self.reached.iter().position(|reach| reach.from == from) {
+        if let Some(known) = self
+            .file_system_devices
+            .iter()
+            .position(|reach| reach.from == from)
+        {
             return known;
         }
         let named: Vec<DeviceNumber> = self.volumes.iter().map(Volume::number).collect();
-        let (mut ways, mut unknown) = (Vec::new(), Vec::new());
+        let (mut mappings, mut unknown) = (Vec::new(), Vec::new());
         let under = self.devices_under(from, path);
         let leaves = volumes_under(self.devices, &under, &named);
         if self.devices.get(from).is_none() {
@@ -188,7 +194,7 @@ impl Search<'_> {
         } else {
             for (volume, to) in named.into_iter().enumerate() {
                 match Map::down(self.root, self.devices, from, to) {
-                    Ok(map) => ways.push((volume, map)),
+                    Ok(map) => mappings.push((volume, map)),
                     Err(error)
                         if matches!(
                             error.why,
@@ -198,18 +204,19 @@ impl Search<'_> {
                 }
             }
         }
-        self.reached.push(DeviceRange {
+        self.file_system_devices.push(DeviceRange {
             from,
-            is_here: (!under.is_empty()).then_some(leaves.has_named || !ways.is_empty()),
-            ways,
+            is_here: (!under.is_empty()).then_some(leaves.has_named || !mappings.is_empty()),
+            mappings,
             unknown,
             beyond: leaves.beyond,
         });
-        self.reached.len() - 1
+        self.file_system_devices.len() - 1
     }
 
-    /// The block devices of a file's system: its own one or, where that stands for none, those that the
-    /// kernel lists elsewhere, as of btrfs. Empty where they are not known, of any of them.
+    /// The block devices of the file system that holds this file. A file system such as btrfs reports a device number
+    /// that is not a block device; its devices are then those that the kernel lists for its mount. Empty where any of
+    /// them is not known.
     fn devices_under(&self, from: DeviceNumber, path: &Path) -> Vec<DeviceNumber> {
         if self.devices.get(from).is_some() {
             return vec![from];
@@ -224,15 +231,15 @@ impl Search<'_> {
     }
 }
 
-/// The volumes under some devices.
+/// The volumes below a set of devices.
 struct LeafVolumes {
-    /// Paths of the volumes that are not named.
+    /// Paths of the volumes that the command line does not name.
     beyond: Vec<String>,
-    /// True if any is named.
+    /// True if the command line names any of them.
     has_named: bool,
 }
 
-/// The volumes under some devices. One is named if itself is, or the disk of which it is a partition.
+/// The volumes below these devices. A volume counts as named if it is, or if it is a partition of a named disk.
 fn volumes_under(devices: &Devices, from: &[DeviceNumber], named: &[DeviceNumber]) -> LeafVolumes {
     let mut leaves = LeafVolumes {
         beyond: Vec::new(),
@@ -265,7 +272,7 @@ fn volumes_under(devices: &Devices, from: &[DeviceNumber], named: &[DeviceNumber
     leaves
 }
 
-/// Files that something is the matter with.
+/// Files that have the same problem.
 #[derive(Default)]
 struct ProblemFiles {
     count: usize,
@@ -284,7 +291,7 @@ impl ProblemFiles {
         self.count += 1;
     }
 
-    /// `a, b and 7 more (why)`; `None` where there is none.
+    /// Text such as `a, b and 7 more (why)`; `None` where there are no such files.
     fn summary(&self) -> Option<String> {
         if self.count == 0 {
             return None;
@@ -307,20 +314,27 @@ impl ProblemFiles {
     }
 }
 
-/// Files whose data is not, or not surely, found on the volumes, by the reason.
+/// Files whose data is not found, or not certainly found, on the volumes, by reason.
 #[derive(Default)]
 struct FileProblems {
+    /// Files that could not be opened.
     lost: ProblemFiles,
+    /// Files on a device whose mapping to some of the volumes is not known.
     unmapped: ProblemFiles,
+    /// Files that lie, wholly or in part, on volumes that are not named.
     elsewhere: ProblemFiles,
+    /// Files whose volumes are not known.
     nowhere: ProblemFiles,
+    /// Files whose extents the file system does not list.
     unlisted: ProblemFiles,
+    /// Files with data that is not written yet.
     unwritten: ProblemFiles,
+    /// Files with data inside the file system's metadata blocks.
     inside: ProblemFiles,
 }
 
 impl FileProblems {
-    /// True if data may be on the volumes at a place that is not known.
+    /// True if data may be on the volumes at unknown places.
     fn has_unknown(&self) -> bool {
         let kinds = [
             &self.lost,
@@ -338,47 +352,47 @@ impl FileProblems {
             (
                 &self.lost,
                 Warn,
-                "could not be opened, and its place is not known; it is warmed with the rest",
+                "could not be opened, and its location is not known; it is warmed with the rest",
             ),
             (
                 &self.unmapped,
                 Warn,
-                "lies on these volumes in a way that is not known, if it does; what of it is on them \
-                 is warmed with what is used",
+                "may lie on these volumes, at unknown offsets; the part of it on them is warmed with the \
+                 space in use",
             ),
             (
                 &self.elsewhere,
                 Warn,
-                "is on other volumes, as a whole or in part, and is not warm before these are too: \
-                 name them beside these",
+                "is, wholly or in part, on other volumes, and is not warm before these are: name them \
+                 too",
             ),
             (
                 &self.nowhere,
                 Warn,
-                "lies on volumes that are not known, and is not called hot; what of it is on these is \
-                 warmed with what is used",
+                "lies on unknown volumes, and is not counted as warm; the part of it on these volumes is \
+                 warmed with the space in use",
             ),
             (
                 &self.unlisted,
                 Warn,
-                "has no places that are known; it is warmed with what is used",
+                "has unknown offsets; it is warmed with the space in use",
             ),
             (
                 &self.unwritten,
                 Note,
-                "has data that is only in memory so far; what is written is not cold",
+                "has data that is not yet written to the volume; newly written blocks are not cold",
             ),
             (
                 &self.inside,
                 Note,
-                "lies in part within the file system's own blocks, which are warmed with what is used",
+                "lies in part within the file system's metadata, which is warmed with the space in use",
             ),
         ];
         kinds
             .into_iter()
             .filter_map(|(files, severity, what)| {
                 let shown = files.summary()?;
-                let text = format!("Of what --first names, this {what}: {shown}.");
+                let text = format!("Of the files that --first names, this {what}: {shown}.");
                 Some(Finding {
                     severity,
                     ..Finding::note(FindingCode::NotMapped, text)
@@ -425,13 +439,13 @@ mod tests {
 
     #[test]
     fn only_what_is_known_to_be_in_memory_leaves_nothing_unknown() {
-        let mut trouble = FileProblems::default();
-        trouble.unwritten.add(Path::new("a"), "");
-        trouble.elsewhere.add(Path::new("a"), "on /dev/sdb");
-        assert!(!trouble.has_unknown());
-        trouble.unmapped.add(Path::new("b"), "encrypted");
-        assert!(trouble.has_unknown());
-        let findings = trouble.findings();
+        let mut problems = FileProblems::default();
+        problems.unwritten.add(Path::new("a"), "");
+        problems.elsewhere.add(Path::new("a"), "on /dev/sdb");
+        assert!(!problems.has_unknown());
+        problems.unmapped.add(Path::new("b"), "encrypted");
+        assert!(problems.has_unknown());
+        let findings = problems.findings();
         assert_eq!(findings[0].severity, Severity::Warn);
         assert!(findings[0].text.contains("b (encrypted)"), "{findings:?}");
     }

@@ -5,7 +5,7 @@ use record::Severity;
 /// The kinds of findings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FindingCode {
-    /// The rate is a limit that the user has set.
+    /// The rate is at a limit of the volume or the instance, or latency bounds it.
     Capped,
     /// The rate is a limit that several volumes share.
     Shared,
@@ -13,20 +13,20 @@ pub(crate) enum FindingCode {
     Yielded,
     /// A part stays cold.
     LeftCold,
-    /// The place of something is not known.
+    /// The location of files, or the space in use, is not known.
     NotMapped,
-    /// The checkpoint cannot be written, or not be trusted.
+    /// The checkpoint cannot be written, or cannot be relied on.
     NotKept,
-    /// A part was warm already.
+    /// Part of the volume was read at an earlier start, and is not read again.
     Resumed,
-    /// The volume has another size than before.
+    /// The volume's size differs from that at an earlier time.
     Resized,
     /// Places could not be read.
     Unreadable,
 }
 
 impl FindingCode {
-    /// The word for it in the answer and in JSON.
+    /// Name of the code, in text and in JSON.
     pub(crate) fn name(self) -> &'static str {
         match self {
             FindingCode::Capped => "capped",
@@ -63,7 +63,7 @@ impl Finding {
         }
     }
 
-    /// A finding about something that is not as requested.
+    /// A finding about a result that is not as requested.
     pub(crate) fn warn(code: FindingCode, text: impl Into<String>) -> Finding {
         Finding {
             severity: Severity::Warn,

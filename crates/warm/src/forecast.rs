@@ -22,10 +22,10 @@ pub(crate) struct Schedule {
 }
 
 impl Schedule {
-    /// Schedule of work that takes at most so many seconds and is to be ready at `by`, seen from `now`.
+    /// Schedule of work that takes at most `seconds` and is to be ready at `by`, computed at the time `now`.
     ///
     /// # Errors
-    /// When there is no such time, or it begins before all calendars.
+    /// When there is no such time, or the time to begin is outside the range of the calendar.
     pub(crate) fn new(by: ReadyBy, seconds: f64, now: &Zoned) -> Result<Schedule, jiff::Error> {
         let ready = by.moment(now)?;
         let begin = ready.checked_sub(SignedDuration::try_from_secs_f64(seconds.ceil())?)?;
@@ -36,7 +36,7 @@ impl Schedule {
         })
     }
 
-    /// Schedule that `--ready-by` asks for; `None` without the option.
+    /// Schedule by `--ready-by`; `None` without the option.
     ///
     /// # Errors
     /// As [`Schedule::new`].
@@ -96,7 +96,7 @@ pub(crate) struct PlanDocument {
     schedule: Option<ScheduleDocument>,
 }
 
-/// Computes how long it takes to read so much at a rate, without a device.
+/// Prints how long it takes to read `size` bytes at `speed` bytes a second; no device is read.
 pub(crate) fn plan(size: Bytes, speed: Bytes, args: &WarmArgs, context: &mut Context) -> Outcome {
     let seconds = size.0 as f64 / speed.0 as f64;
     let schedule = Schedule::requested(args, seconds)?;

@@ -1,4 +1,4 @@
-//! Findings on what a plan leaves cold by choice.
+//! Findings about space that a plan leaves cold by choice.
 
 use super::finding::{Finding, FindingCode};
 use super::plan::{Extent, KnownSpace, Plan};

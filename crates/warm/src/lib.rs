@@ -1,13 +1,13 @@
 //! `warm`: reads every block of a volume that was restored from a snapshot once, so that no later
 //! read has to wait for object storage.
 //!
-//! - `plan`: what is read, in which order; from `files`, `space` and `blocks`;
+//! - `plan`: the space to read and its order; from `files`, `space` and `blocks`;
 //! - `reading`: the requests, one after the other, over `reader::Work`, `reader::Meter` and `pace`;
-//! - `wanted_space`: the space in use, searched for while the first blocks are read already;
-//! - `volume_warming`: one volume from its plan to its result; `start` and `checkpoint`: whether it goes on where an
+//! - `wanted_space`: the search for the space in use, while the first blocks are already being read;
+//! - `volume_warming`: one volume from its plan to its result; `start` and `checkpoint`: whether it continues where an
 //!   earlier start ended;
-//! - `check` and `forecast`: how much is cold, and how long warming takes;
-//! - `caps`: what held the rate where it was; `report`: the answer.
+//! - `check` and `forecast`: the cold share, and how long warming takes;
+//! - `caps`: the limit of the rate; `report`: the output.
 
 pub mod args;
 mod blocks;
@@ -63,15 +63,16 @@ use ui::output::OutputFile;
 use volume_warming::{Shared, Task, WarmResult};
 use wanted_space::WantedSpace;
 
-/// The smallest block that makes sense to be requested: a page.
+/// Minimum size of a block: a page.
 const MIN_BLOCK_SIZE: Bytes = Bytes(4096);
-/// The largest: 128 requests of it take 2 GiB of memory.
+/// Maximum size of a block: 128 requests of this size take 2 GiB of memory.
 const MAX_BLOCK_SIZE: Bytes = Bytes::mib(16);
 
-/// Interval at which a long list is reported.
+/// Interval at which progress is reported while a long list of blocks is requested.
 const REPORT_EVERY: Duration = Duration::from_secs(5);
 
-/// Warms volumes, checks how cold they are, or computes how long it takes.
+/// Runs `warm`: warms volumes, or with `--check` estimates their cold share, or with `--plan` computes how long warming
+/// takes.
 pub fn warm(
     args: &WarmArgs,
     context: &mut Context,
@@ -102,12 +103,12 @@ fn check_block(block: Bytes) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::refused(format!(
-        "a block of {} cannot be; give a multiple of {MIN_BLOCK_SIZE}, at most {MAX_BLOCK_SIZE}",
+        "--block {} is not possible; give a multiple of {MIN_BLOCK_SIZE}, at most {MAX_BLOCK_SIZE}",
         block.exact()
     )))
 }
 
-/// Opens all volumes, or says what is wrong with any of them.
+/// Opens all volumes. The error lists the problems of all of them.
 fn open_all(paths: &[PathBuf], devices: &Devices, root: &Root) -> Result<Vec<Volume>, Failure> {
     let mut volumes: Vec<Volume> = Vec::new();
     let mut problems = Vec::new();
@@ -168,9 +169,9 @@ fn warm_all(
     let lines = ProgressLines::new(context.watched);
     let below_ledger = below_ledger(args, devices, context);
     let limit = SharedRateLimit::new(args.limit.map(|limit| limit.0));
-    // With a limit of one's own, how fast the volumes are alone is nothing to find out.
+    // Where the user limits the rate, the volumes' rates alone are not measured.
     let unlimited = args.limit.is_none() && args.keep.targets().is_none();
-    // Nor is it, where somebody waits for what is to be hot.
+    // Nor are they with --until-hot, where somebody waits for the data that --first names.
     let turns = Turns::new(tasks.len(), unlimited && !args.until_hot);
     let shared = Shared {
         root: &context.root,
@@ -199,7 +200,7 @@ fn warm_all(
     answer(&warmed, &of_files, hot, args, context)
 }
 
-/// The disks that the ledger lies on, if it is used.
+/// The disks that hold the ledger; empty if it is not used.
 fn below_ledger(args: &WarmArgs, devices: &Devices, context: &Context) -> Vec<DeviceNumber> {
     let path = (!args.no_ledger)
         .then(|| context.ledger_path().ok())
@@ -209,7 +210,7 @@ fn below_ledger(args: &WarmArgs, devices: &Devices, context: &Context) -> Vec<De
     })
 }
 
-/// The blocks that the volume's snapshot holds, where it or a list of them is named.
+/// The ranges that the volume's snapshot holds, by --snapshot or --blocks; `None` without these options.
 fn held(
     args: &WarmArgs,
     volumes: &[Volume],
@@ -227,7 +228,7 @@ fn held(
         )));
     }
     let (shown, held) = match (&args.snapshot, &args.blocks) {
-        (Some(id), _) => (id.clone(), ask(id, context, interrupt).refused()?),
+        (Some(id), _) => (id.clone(), request(id, context, interrupt).refused()?),
         (None, blocks) => {
             let path = blocks.clone().unwrap_or_default();
             (path.display().to_string(), read(&path).refused()?)
@@ -237,8 +238,8 @@ fn held(
     Ok(Some(held.ranges))
 }
 
-/// The blocks that `aws` lists of a snapshot.
-fn ask(id: &str, context: &Context, interrupt: &AtomicBool) -> anyhow::Result<SnapshotBlocks> {
+/// Requests the list of a snapshot's blocks from `aws`.
+fn request(id: &str, context: &Context, interrupt: &AtomicBool) -> anyhow::Result<SnapshotBlocks> {
     let mut reported = Instant::now();
     let mut report = |count: usize| {
         // A snapshot of 1 TiB has 200 pages, which take minutes.
@@ -249,11 +250,11 @@ fn ask(id: &str, context: &Context, interrupt: &AtomicBool) -> anyhow::Result<Sn
             ));
         }
     };
-    blocks::ask(id, interrupt, &mut aws::run, &mut report)
+    blocks::request(id, interrupt, &mut aws::run, &mut report)
         .with_context(|| format!("the blocks of {id} are not known"))
 }
 
-/// The blocks that a list names.
+/// Reads the list of a snapshot's blocks from a file.
 fn read(path: &Path) -> anyhow::Result<SnapshotBlocks> {
     let shown = path.display();
     let list = File::open(path).map_err(|error| anyhow!(linux::remedy::unread(path, &error)))?;
@@ -261,7 +262,7 @@ fn read(path: &Path) -> anyhow::Result<SnapshotBlocks> {
         .with_context(|| format!("{shown} cannot be used"))
 }
 
-/// Makes sure that a list can be the one of each volume's snapshot.
+/// Checks that each volume can have been restored from the snapshot of this list.
 fn fits(shown: &str, held: &SnapshotBlocks, volumes: &[Volume]) -> anyhow::Result<()> {
     for volume in volumes {
         let device = volume.path.display();
@@ -276,7 +277,8 @@ fn fits(shown: &str, held: &SnapshotBlocks, volumes: &[Volume]) -> anyhow::Resul
     Ok(())
 }
 
-/// Extent of the reading. Where the place of hot data is not known, it is hot only when all space in use is.
+/// Extent of the reading. Where the location of data that `--first` names is not known, it is warm only when all space
+/// in use is.
 fn extent(args: &WarmArgs, has_unknown: bool) -> Extent {
     match (args.until_hot, args.only_used) {
         (true, _) if !has_unknown => Extent::First,
@@ -288,8 +290,8 @@ fn extent(args: &WarmArgs, has_unknown: bool) -> Extent {
 fn not_known_hot() -> Finding {
     Finding::warn(
         FindingCode::NotMapped,
-        "Where all that --first names lies is not known, so that --until-hot ends only when all \
-         that is used is warm.",
+        "The location of part of the data that --first names is not known, so --until-hot ends only \
+         when all space in use is warm.",
     )
 }
 
@@ -299,20 +301,21 @@ fn task(
     args: &WarmArgs,
     context: &Context,
 ) -> Result<Task, Failure> {
-    let ask = StartOptions {
+    let options = StartOptions {
         block: args.block.0,
         whole: wanted.extent == Extent::All && wanted.known.held.is_none(),
         anew: args.anew,
         keep: !args.no_ledger,
     };
     Ok(Task {
-        started: start::start(&volume, ask, context)?,
+        started: start::start(&volume, options, context)?,
         volume,
         wanted,
     })
 }
 
-/// `findings` are of all volumes; `hot`: what was to be hot is, as far as it can be.
+/// Prints the results. `findings` are those about all volumes together; `hot` is true if the data that `--first` names
+/// is warm, as far as it can be.
 fn answer(
     warmed: &[WarmResult],
     findings: &[Finding],

@@ -5,22 +5,22 @@ use std::time::Instant;
 
 use record::{Bytes, Nanos};
 
-/// The most time to make up for after a pause.
+/// Maximum time that requests may make up for after a pause.
 const MAX_CATCH_UP: Nanos = Nanos(50_000_000);
 
-/// A rate that all devices keep to together. Each takes its place in one line behind what all have asked
-/// for so far: they read by turns, and what one of them cannot use is the others'.
+/// A limit of the rate of all devices together. All requests are queued in one line, in the order of their issue: the
+/// devices share the rate equally, and the share that a device cannot use is available to the others.
 #[derive(Debug)]
 pub(crate) struct SharedRateLimit {
     bytes_per_s: Option<Bytes>,
-    /// Origin of its times.
+    /// Origin of the limit's clock.
     epoch: Instant,
-    /// Time at which the requests so far are paid for by the rate, in nanoseconds since the origin.
+    /// Time at which the rate allows the next request, in nanoseconds since the origin.
     not_before: AtomicU64,
 }
 
 impl SharedRateLimit {
-    /// A limit of so many bytes a second; `None` for no limit.
+    /// A limit in bytes a second; `None` for no limit.
     pub(crate) fn new(bytes_per_s: Option<Bytes>) -> SharedRateLimit {
         SharedRateLimit {
             bytes_per_s: bytes_per_s.filter(|rate| rate.0 > 0),
@@ -29,13 +29,13 @@ impl SharedRateLimit {
         }
     }
 
-    /// The time of now: what a clock that starts now is behind by.
+    /// Current time of the limit's clock: the offset of a clock that starts now.
     pub(crate) fn now(&self) -> Nanos {
         Nanos(u64::try_from(self.epoch.elapsed().as_nanos()).unwrap_or(u64::MAX))
     }
 
-    /// A request of so many bytes goes; the next one of the same device may go at the time that this
-    /// gives.
+    /// Notes that a request of so many bytes is issued. Returns the time at which the same device may issue its next
+    /// one.
     pub(crate) fn note_issued(&self, now: Nanos, bytes: Bytes) -> Nanos {
         let Some(rate) = self.bytes_per_s else {
             return Nanos(0);
@@ -44,7 +44,7 @@ impl SharedRateLimit {
         let after = |before: u64| Nanos(before).max(now - MAX_CATCH_UP) + takes;
         let later = |before: u64| Some(after(before).0);
         let before = self.not_before.fetch_update(Relaxed, Relaxed, later);
-        // The function always gives a value, so that both are the same.
+        // `later` always returns a value, so that `fetch_update` always succeeds.
         after(before.unwrap_or_else(|same| same))
     }
 }

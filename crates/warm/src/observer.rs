@@ -1,4 +1,4 @@
-//! Observer of a device while it is read: keeps its progress in the ledger, and shows it.
+//! Observer of a device while it is read: writes its progress to the ledger, and shows it.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use super::progress::VolumeLine;
 use super::reading::{DeviceObserver, ReadingProgress};
 use reader::{DiskCounter, Volume};
 
-/// Examines one volume.
+/// Observer of one volume.
 pub(crate) struct VolumeObserver<'a> {
     volume: &'a Volume,
     root: &'a Root,
@@ -22,18 +22,19 @@ pub(crate) struct VolumeObserver<'a> {
     line: VolumeLine,
     began: Instant,
     ran_before_s: f64,
-    /// True if the ledger lies on the same disk, and if it was written to since the counts were last read.
+    /// True if the ledger lies on the same disk.
     holds_ledger: bool,
+    /// True if the ledger was written to since the counts were last read.
     wrote: bool,
 }
 
-/// A ledger on the volume itself is written this often: each commit is a write that others could have made,
-/// and waits for the volume.
+/// Interval of commits to a ledger on the volume itself, longer than elsewhere: each commit looks like a write of the
+/// foreground, and waits for the volume.
 const OWN_VOLUME_COMMIT_INTERVAL: Duration = Duration::from_secs(10);
 
 impl<'a> VolumeObserver<'a> {
-    /// Examines `volume`, whose warming is at this checkpoint. `holds_ledger`: the writes of checkpoints go to the
-    /// same disk.
+    /// Observer of `volume`, whose warming is at this checkpoint. `holds_ledger` is true if checkpoints are written to
+    /// the same disk.
     pub(crate) fn new(
         volume: &'a Volume,
         root: &'a Root,
@@ -47,7 +48,7 @@ impl<'a> VolumeObserver<'a> {
             writer.set_interval(CheckpointInterval::every(OWN_VOLUME_COMMIT_INTERVAL));
         }
         VolumeObserver {
-            // What others do to the rest of a disk holds back a partition too.
+            // I/O of other programs to the rest of a disk slows down a partition too.
             counter: DiskCounter::open(&volume.disk, root),
             volume,
             root,
@@ -62,8 +63,8 @@ impl<'a> VolumeObserver<'a> {
         }
     }
 
-    /// Keeps how it ended, what was read and what could not be, and gives what has gone wrong with
-    /// checkpoints.
+    /// Writes the last checkpoint: the end, the ranges that were read and those that could not be. Returns the error of
+    /// checkpoints that could not be written, if any.
     pub(crate) fn end(
         mut self,
         end: WarmedPart,
@@ -81,7 +82,7 @@ impl<'a> VolumeObserver<'a> {
         self.writer.end(&self.checkpoint, state).err()
     }
 
-    /// True if progress is kept in the ledger.
+    /// True if progress is written to the ledger.
     pub(crate) fn writes(&self) -> bool {
         self.writer.writes()
     }

@@ -8,27 +8,27 @@ use study::pace::{Allowed, Controller, IoCounts, Targets};
 
 use super::limit::SharedRateLimit;
 
-/// Length of an interval by which the rate is set.
+/// Interval at which the rate is updated.
 const INTERVAL: Nanos = Nanos(40_000_000);
 /// Wait when nothing can be requested; a completion ends it earlier.
 const IDLE_WAIT: Nanos = Nanos(10_000_000);
-/// Mark of a request that is a probe of foreground latency.
+/// Tag of a request that is a probe of foreground latency.
 pub(crate) const PROBE_MARK: u64 = u64::MAX;
 
 /// Policy towards the foreground.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum IoPolicy {
-    /// Foreground latency stays within these.
+    /// Foreground latency is kept within these targets.
     Target(Targets),
-    /// Foreground latency stays about as it is.
+    /// Foreground latency is kept within targets that follow from its latency alone.
     Idle,
-    /// The queue is short: the kernel's counters do not tell the foreground apart.
+    /// The queue is kept short, since the kernel's counters do not distinguish the foreground.
     Short,
 }
 
 impl IoPolicy {
-    /// Policy for the targets that were given, if any. Volumes that are parts of one disk would each take the
-    /// others' reads for foreground.
+    /// Policy for the targets that were given, if any. `are_parts` is true if several volumes are parts of one disk:
+    /// each would take the reads of the others for foreground.
     pub(crate) fn of(targets: Option<Targets>, are_parts: bool) -> IoPolicy {
         match targets {
             Some(targets) => IoPolicy::Target(targets),
@@ -48,18 +48,19 @@ pub(crate) struct Pace<'a> {
     limit: &'a SharedRateLimit,
     pacer: Option<Pacer>,
     bound: Option<QueueBound>,
-    /// Blocks in flight.
+    /// Number of blocks in flight.
     in_flight: usize,
     in_flight_bytes: u64,
-    /// Time by which the limit's clock is ahead.
+    /// Offset of the limit's clock to this device's.
     ahead: Nanos,
     /// Time at which this device may issue its next request by the limit that all devices share.
     own_place: Nanos,
     limiter: RateLimiter,
     interval: Interval,
     next_probe: Nanos,
-    /// Start of the probe that is outstanding, and the number of probes so far.
+    /// Start of the probe in flight, if there is one.
     probing: Option<Nanos>,
+    /// Number of probes so far.
     probes: u64,
     block: Bytes,
     traffic: Traffic,
@@ -69,26 +70,27 @@ pub(crate) struct Pace<'a> {
 #[derive(Debug, Default)]
 struct Interval {
     since: Nanos,
-    /// Bytes of blocks, and of all own requests.
+    /// Bytes of completed blocks.
     blocks: u64,
+    /// Bytes of all own completed requests, with probes.
     own: u64,
     latencies_s: Vec<f64>,
-    /// Least latency of an own request of the size beside a foreground.
+    /// Minimum latency of an own request of the size that is used beside a foreground.
     least: LeastLatency,
 }
 
 /// Bytes that the kernel counted on a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct KernelBytes {
-    /// Read, of everybody.
+    /// Bytes read, by all programs.
     pub read_bytes: u64,
-    /// Bytes written, of everybody.
+    /// Bytes written, by all programs.
     pub written_bytes: u64,
-    /// True while the ledger's own writes may be among them.
+    /// True if the ledger's own writes may be among them.
     pub commits: bool,
 }
 
-/// Bytes that went through the device, and the own part of them.
+/// Bytes that were read from and written to the device: by this program (`own`), and by all programs (`all`).
 #[derive(Clone, Copy, Debug, Default)]
 struct Traffic {
     own: u64,
@@ -134,7 +136,7 @@ impl<'a> Pace<'a> {
         self.pacer.as_ref().map_or(Allowed::All, Pacer::allowed)
     }
 
-    /// Bytes a second that the foreground leaves; `None` where nothing limits them, or nothing may be read.
+    /// Rate that the foreground allows, in bytes a second; `None` where it is unlimited, or nothing may be read.
     fn rate(&self) -> Option<f64> {
         match self.allowed() {
             Allowed::Rate(rate) => Some(rate),
@@ -142,7 +144,7 @@ impl<'a> Pace<'a> {
         }
     }
 
-    /// True while the background keeps the latency of a foreground.
+    /// True while the rate is limited because of a foreground.
     pub(crate) fn is_beside(&self) -> bool {
         self.allowed() != Allowed::All
     }
@@ -151,7 +153,7 @@ impl<'a> Pace<'a> {
         self.pacer.as_ref().map(Pacer::controller)
     }
 
-    /// The wait until the next request may be issued; `None` for at once.
+    /// The wait until the next request may be issued; `None` if it may be issued now.
     pub(crate) fn wait(&self, now: Nanos) -> Option<Next> {
         let most = self.bound.as_ref().map_or(usize::MAX, QueueBound::most);
         let mut until = self.limiter.due(self.rate()).max(self.own_place);
@@ -164,7 +166,7 @@ impl<'a> Pace<'a> {
         if until <= now {
             return None;
         }
-        // A probe that waits until a block is issued anyway would always be before it.
+        // Wake up for a due probe: one that is issued only when a block is would always precede that block.
         let probe = self.waits_for_probe().then_some(self.next_probe.max(now));
         let until = until.min(probe.unwrap_or(until));
         Some(Next::Wait(until.min(now + IDLE_WAIT)))
@@ -188,8 +190,8 @@ impl<'a> Pace<'a> {
         self.limiter.issued(now, bytes, self.rate());
     }
 
-    /// A probe of foreground latency, if one is due: the page at which `warm` begins for one of so many places, another
-    /// one each time; `None` where that is not warm.
+    /// A probe of foreground latency, if one is due. It reads at the offset that `warm` returns for one of `places`
+    /// places, a different one each time; no probe where `warm` returns `None`.
     pub(crate) fn probe(
         &mut self,
         now: Nanos,
@@ -199,7 +201,7 @@ impl<'a> Pace<'a> {
         if !self.is_probe_due(now) {
             return None;
         }
-        // A multiplication by the golden ratio spreads the places over all (Knuth, volume 3, 6.4).
+        // Multiples of the golden ratio are spread evenly over all places (Knuth, volume 3, 6.4).
         let spread = (self.probes + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let Some(at) = warm(((u128::from(spread) * u128::from(places)) >> 64) as u64) else {
             self.next_probe = now + IDLE_WAIT;
@@ -223,7 +225,7 @@ impl<'a> Pace<'a> {
         self.probes > 0
     }
 
-    /// Notes a probe that came back.
+    /// Notes a probe that completed.
     pub(crate) fn note_probe(&mut self, now: Nanos, bytes: Bytes, latency: Nanos) {
         self.probing = None;
         self.traffic.own += bytes.0;
@@ -232,8 +234,8 @@ impl<'a> Pace<'a> {
             bound.note_probe(now, latency, self.in_flight);
         }
         if let Some(gap_s) = self.controller().map(Controller::probe_gap_s) {
-            // At even distances they could keep step with the blocks. Multiples of the golden ratio fill the unit
-            // evenly (Knuth, volume 3, 6.4).
+            // At a constant interval the probes could keep step with the blocks. The fractional parts of multiples of
+            // the golden ratio fill the interval from 0 to 1 evenly (Knuth, volume 3, 6.4).
             let part = 0.5 + (self.probes as f64 * 0.618_033_988_75).fract();
             let after_s = part * gap_s.unwrap_or_default();
             self.next_probe = now + Nanos((after_s * 1e9) as u64);
@@ -241,8 +243,8 @@ impl<'a> Pace<'a> {
         }
     }
 
-    /// Notes a block of so many bytes that came back: as many as were requested, also where they could not be
-    /// read, which have no latency. The kernel counts those too.
+    /// Notes a request for `bytes` bytes of a block that completed. A failed one has no latency; its bytes count too,
+    /// as in the kernel's counters.
     pub(crate) fn note_completed(&mut self, bytes: Bytes, latency: Option<Nanos>) {
         self.interval
             .least
@@ -254,8 +256,8 @@ impl<'a> Pace<'a> {
         self.interval.blocks += bytes.0;
     }
 
-    /// Sets the rate anew, if it is time to. `counted` gives what the kernel has counted on the device since the
-    /// last time; `None` where it does not count.
+    /// Updates the rate, if an interval has passed. `counted` returns the kernel's counts of the device since the last
+    /// call; `None` where the kernel does not count.
     pub(crate) fn adjust(&mut self, now: Nanos, counted: impl FnOnce() -> Option<KernelBytes>) {
         let passed = now - self.interval.since;
         if passed < INTERVAL {
@@ -291,18 +293,20 @@ impl<'a> Pace<'a> {
         });
     }
 
-    /// The foreground's share of the bytes that went through the device; `None` where the kernel does not count.
+    /// The foreground's share of the bytes that were read from and written to the device, from 0 to 1; `None` where the
+    /// kernel does not count.
     pub(crate) fn others_share(&self) -> Option<f64> {
         let others = self.traffic.all.saturating_sub(self.traffic.own);
         (self.traffic.all > 0).then(|| others as f64 / self.traffic.all as f64)
     }
 
-    /// Latency and target of the foreground, as words; `None` while there is none.
+    /// Text with latency and target of the foreground; `None` while there is no foreground.
     pub(crate) fn live(&self) -> Option<String> {
         self.pacer.as_ref().and_then(Pacer::live)
     }
 
-    /// Result of the foreground; `None` where there was none for as long as a second, or it is not looked for.
+    /// Foreground latency and targets over the whole reading; `None` where no foreground lasted a second, or where the
+    /// policy does not detect one.
     pub(crate) fn foreground(&self) -> Option<ForegroundReport> {
         self.pacer.as_ref().and_then(Pacer::foreground)
     }

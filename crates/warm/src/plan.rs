@@ -7,17 +7,16 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Stage {
-    /// The data that the user names.
+    /// The data of the files that `--first` names.
     First,
     /// Other space that the file systems use.
     Used,
-    /// All other space, free space too: a database will write and read it again later, and it comes from the
-    /// snapshot as everything else does.
+    /// All other space, including free space: it comes from the snapshot too, and a database will use it later.
     Rest,
 }
 
 impl Stage {
-    /// The word for it in tables and JSON.
+    /// Name of the set, in tables and JSON.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Stage::First => "first",
@@ -27,10 +26,10 @@ impl Stage {
     }
 }
 
-/// Known facts about a volume's space, in bytes of the volume. The sets may overlap.
+/// Ranges of a volume whose use is known, in bytes of the volume. The sets may overlap.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct KnownSpace {
-    /// The data that the user names.
+    /// The data of the files that `--first` names.
     pub first: Ranges,
     /// Space that file systems use; `None` where that is not known.
     pub used: Option<Ranges>,
@@ -41,15 +40,15 @@ pub(crate) struct KnownSpace {
 /// Extent of the reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Extent {
-    /// Only what is named.
+    /// Only the data that `--first` names.
     First,
-    /// What is named, and what is used.
+    /// The data that `--first` names, and all other space in use.
     Used,
     /// The whole volume.
     All,
 }
 
-/// The blocks that are to be read, as sets that share no block, in their order.
+/// The blocks to read, as disjoint sets in the order of reading.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Plan {
     /// Space to read, by set.
@@ -59,9 +58,8 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// The order for a volume of `size`, in whole blocks of `block`: a block of which one byte is
-    /// wanted is read as a whole, since it is fetched as a whole. Where nobody knows what is used,
-    /// all may be.
+    /// Plan for a volume of `size` bytes, in whole blocks of `block` bytes: a block of which any byte is to be read is
+    /// read as a whole, since it is fetched as a whole. Where the space in use is not known, all space counts as used.
     pub(crate) fn new(known: &KnownSpace, size: Bytes, block: Bytes, extent: Extent) -> Plan {
         let whole = Ranges::all(size);
         let held = match &known.held {
@@ -111,7 +109,7 @@ impl Plan {
         Bytes(totals.sum())
     }
 
-    /// The same without what is done already.
+    /// The plan without the ranges that are already read.
     pub(crate) fn without(&self, done: &Ranges) -> Plan {
         let stages = self.stages.iter();
         Plan {

@@ -2,15 +2,15 @@
 
 use super::turns::Turns;
 
-/// The presence of a volume among those that are read at once. The others get its turn when it ends, also
-/// by a panic: they would wait for ever.
+/// Guard of a volume among those that are read at once. When it is dropped, also by a panic, the volume's turn passes
+/// to the others, which would otherwise wait for ever.
 pub(crate) struct TurnGuard<'a> {
     turns: &'a Turns,
     number: usize,
 }
 
 impl<'a> TurnGuard<'a> {
-    /// Guard of the volume of this number, which the turns count already.
+    /// Guard of the volume with this number, which `turns` already includes.
     pub(crate) fn new(turns: &'a Turns, number: usize) -> TurnGuard<'a> {
         TurnGuard { turns, number }
     }

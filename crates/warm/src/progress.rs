@@ -14,7 +14,7 @@ pub(crate) struct VolumeLine {
 }
 
 impl VolumeLine {
-    /// The line of a volume of which so much is to be read.
+    /// The line of a volume of which `planned` bytes are to be read.
     pub(crate) fn new(lines: &ProgressLines, name: &str, planned: Bytes) -> VolumeLine {
         VolumeLine {
             line: lines.line(name),
@@ -24,7 +24,7 @@ impl VolumeLine {
 
     /// Shows the state of the work.
     pub(crate) fn show(&self, at: &ReadingProgress<'_>) {
-        // What is used is counted in only once it is known.
+        // Until the space in use is known, the plan does not include it.
         let planned = self.planned.0.max(at.left.0);
         let progress = Progress {
             position: planned - at.left.0,

@@ -1,10 +1,9 @@
-//! The reading of one volume: gives the requests one after the other, and keeps account of what came
-//! of them.
+//! The reading of one volume: issues the requests, and accounts for their results.
 //!
-//! - `doubt`: whether a device that fails everything answers at all;
+//! - `doubt`: whether a device that fails all requests still answers any;
 //! - `outcome`: the result;
 //! - `probes`: the probes of foreground latency;
-//! - `common_rate`: what it gives beside other volumes.
+//! - `common_rate`: the rate while all volumes are read together.
 
 mod common_rate;
 mod doubt;
@@ -26,24 +25,24 @@ use common_rate::{CombinedRate, POLL_EVERY};
 use doubt::DeviceDoubt;
 use reader::{Meter, REQUEST_SIZE_BESIDE_FOREGROUND, ReadRequest, Work};
 
-/// The least and the most requests in flight. At 512 KiB and 50 ms a request the most is 1.3 GB/s, which
-/// is more than most volumes give; on a small one a deeper queue would delay the foreground by seconds.
+/// Minimum number of requests in flight.
 pub(crate) const MIN_DEPTH: usize = 4;
-/// See [`MIN_DEPTH`].
+/// Maximum number of requests in flight. At 512 KiB and 50 ms a request this gives 1.3 GB/s, more than the limit of
+/// most volumes; on a small volume a deeper queue would delay the foreground by seconds.
 pub(crate) const MAX_DEPTH: usize = 128;
-/// Requests in flight at the start: enough for a cold volume of 3,000 IOPS and 125 MiB/s. In simulation 16 took 0.6 to
-/// 2.5 % longer there, and no less on larger ones (`table_of_depths` in `study`).
+/// Requests in flight at the start: enough for a cold volume of 3,000 IOPS and 125 MiB/s. In simulation, warming such a
+/// volume from a depth of 16 took 0.6 to 2.5 % longer, and larger volumes took no less (`table_of_depths` in `study`).
 const START_DEPTH: usize = 32;
-/// The mark of a piece of a block that failed.
+/// Tag of a request for a piece of a block that failed.
 const PIECE_MARK: u64 = 2;
-/// The mark of a page by which it is found out whether the device answers.
+/// Tag of a request for a page that tests whether the device answers.
 const PRESENCE_MARK: u64 = 3;
-/// The mark of a block.
+/// Tag of a request for a block.
 const BLOCK: u64 = 0;
 
-/// Facts about the device from elsewhere, while it is read.
+/// Source of facts about the device while it is read, and receiver of the progress.
 pub(crate) trait DeviceObserver {
-    /// Present size of the device; `None` when it is gone.
+    /// Current size of the device; `None` when it is gone.
     fn size(&self) -> Option<Bytes>;
     /// The kernel's counts since the last call.
     fn counted(&mut self) -> Option<KernelBytes>;
@@ -62,13 +61,13 @@ pub(crate) struct ReadingProgress<'a> {
     pub stage: Option<Stage>,
     /// Recent rate, in bytes a second.
     pub rate: Option<f64>,
-    /// The share of what was read just now that was cold, where that is known.
+    /// Share of the recent reads that were cold, from 0 to 1, where it is known.
     pub cold: Option<f64>,
-    /// Requests wanted in flight.
+    /// Number of requests to keep in flight.
     pub depth: usize,
     /// Bytes that are still to be read.
     pub left: Bytes,
-    /// Latency and target of the foreground, as words.
+    /// Text with latency and target of the foreground.
     pub foreground: Option<String>,
 }
 
@@ -87,22 +86,24 @@ fn bounds() -> Option<Bounds> {
     Bounds::new(MIN_DEPTH, MAX_DEPTH)
 }
 
-/// Reads what a plan names.
+/// The reading of a plan's ranges.
 pub(crate) struct Reading<'a> {
     work: Work<Stage>,
-    /// Space to read in the end, if that is not known yet.
+    /// Receiver of the final plan, if it is not known yet.
     later: FinalPlanReceiver,
     pace: Pace<'a>,
     meter: Meter,
-    /// `None` only if the bounds were none: the depth stays then.
+    /// Controller of the number of requests in flight; `None` only if the bounds are invalid: the depth is then
+    /// constant.
     depth: Option<Controller>,
     stream: ReadClassifier,
     watch: &'a mut dyn DeviceObserver,
     turns: &'a Turns,
     /// Number of this volume among all.
     number: usize,
-    /// Start of its turn alone, and its rate then, in bytes a second.
+    /// Start of this volume's turn alone.
     turn_began: Option<Nanos>,
+    /// Rate during the turn alone, in bytes a second.
     alone: Option<f64>,
     /// Rate while all volumes were read together.
     together: CombinedRate,
@@ -110,14 +111,14 @@ pub(crate) struct Reading<'a> {
     block: Bytes,
     size: Bytes,
     polled: Nanos,
-    /// Requests of all kinds.
+    /// Number of requests in flight, of all kinds.
     in_flight: u32,
     doubt: DeviceDoubt,
 }
 
 impl<'a> Reading<'a> {
-    /// Reads `plan` of a volume of `size`, of which `done` is read already, and which has a number
-    /// among those that take turns. The plan may be replaced `later`.
+    /// Reads the ranges of `plan` from a volume of `size` bytes, of which `done` is already read. `number` is the
+    /// volume's among those that take turns. `later` may deliver another plan.
     pub(crate) fn new(
         (plan, later): (&Plan, FinalPlanReceiver),
         size: Bytes,
@@ -149,12 +150,12 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Number of requests wanted in flight.
+    /// Number of requests to keep in flight.
     fn wanted(&self) -> usize {
         self.depth.as_ref().map_or(START_DEPTH, Controller::depth)
     }
 
-    /// True if it may read now, by its turn.
+    /// True if the volume may be read now, by the turns of all volumes.
     fn has_turn(&mut self, now: Nanos) -> bool {
         if self.work.set() != Some(Stage::First) {
             self.turns.note_first_set_warm(self.number);
@@ -169,7 +170,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Goes on with its turn, which begins when something is in flight.
+    /// Ends the turn alone once the rate is known or the time is over. The turn begins with its first request.
     fn continue_turn(&mut self, now: Nanos) {
         let Some(began) = self.turn_began else {
             return;
@@ -182,7 +183,8 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Something goes: if that is the first of its turn, what was seen beside others counts no more.
+    /// Notes that a request is issued. If it is the first of the turn alone, measurements from before the turn are
+    /// discarded.
     fn note_turn_started(&mut self, now: Nanos) {
         let is_alone = self.turns.of(self.number) == Turn::Alone;
         if is_alone && self.turn_began.is_none() {
@@ -218,7 +220,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Goes by the final plan, once it is known.
+    /// Replaces the plan by the final one, once it is known.
     fn poll_plan(&mut self) {
         let Some((plan, requested)) = self.later.take() else {
             return;
@@ -265,11 +267,11 @@ impl<'a> Reading<'a> {
         }
         self.doubt.failed();
         for given_up in self.work.failed(now, &range).iter() {
-            self.doubt.blames(given_up);
+            self.doubt.note_unreadable(given_up);
         }
     }
 
-    /// While it is found out whether the device answers, what to do for that.
+    /// The next step while the device is tested for an answer; `None` while it is not being tested.
     fn next_presence_check(&mut self, now: Nanos) -> Option<Next> {
         self.doubt.poll(now, self.work.done(), self.work.end());
         if !self.doubt.is_open() {
@@ -280,8 +282,8 @@ impl<'a> Reading<'a> {
         Some(asks.unwrap_or(idle_wait(now)))
     }
 
-    /// Notes the answer to a page by which it is found out whether the device answers. What failed since its last
-    /// answer is not bad, if it answers nothing at all.
+    /// Notes the result of a page that tests whether the device answers. If the device turns out to answer nothing, the
+    /// ranges that failed since its last answer are not marked as unreadable.
     fn has_answered(&mut self, is_good: bool) {
         self.doubt.note_completed(is_good);
         if self.doubt.is_silent() {
@@ -290,7 +292,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// The next request of the warming itself.
+    /// The next request for a range of the plan.
     fn next_of_plan(&mut self, now: Nanos) -> Next {
         self.work.cut_by(if self.pace.is_beside() {
             self.block.min(REQUEST_SIZE_BESIDE_FOREGROUND)
@@ -300,14 +302,14 @@ impl<'a> Reading<'a> {
         match self.work.next(now) {
             Some(ReadRequest::Piece(piece)) => self.request(now, piece, PIECE_MARK),
             Some(ReadRequest::Block(range)) => {
-                self.later.asks(range.clone());
+                self.later.note_requested(range.clone());
                 self.request(now, range, BLOCK)
             }
-            // What is in flight may fail, and is requested again in pieces then.
+            // A request in flight may fail; its range is then requested again in pieces.
             None if self.in_flight > 0 || self.later.may_add() => {
                 self.poll_plan();
                 if self.in_flight == 0 {
-                    // It has nothing to do in its turn until it is known what is in use.
+                    // Nothing can be read until the space in use is known: the turn passes on.
                     self.turns.pass(self.number);
                 }
                 idle_wait(now)
@@ -319,7 +321,7 @@ impl<'a> Reading<'a> {
 
 impl RequestSource for Reading<'_> {
     fn depth(&self) -> u32 {
-        // Room for a probe, which is not to wait for its turn here.
+        // One more, so that a probe does not wait for a free place in the queue.
         u32::try_from(self.wanted() + 1).unwrap_or(u32::MAX)
     }
 
@@ -347,8 +349,8 @@ impl RequestSource for Reading<'_> {
         self.next_of_plan(now)
     }
 
-    /// Does not poll the device: others of the same batch may have come back, which the kernel has counted
-    /// and which are not noted yet.
+    /// Notes a completed request. It does not poll the device: the kernel's counts may include other requests of the
+    /// same batch, which are not noted yet.
     fn done(&mut self, now: Nanos, done: CompletedRequest) {
         self.in_flight = self.in_flight.saturating_sub(1);
         let Request { len, tag, .. } = done.request;
@@ -371,7 +373,7 @@ impl RequestSource for Reading<'_> {
         match done.result {
             Ok(()) => {
                 self.doubt.succeeded();
-                // Where blocks go in parts, only the first of a block finds it cold.
+                // Where blocks are read in parts, only the first part of a block can be cold.
                 if !self.pace.is_beside() || range.start.is_multiple_of(self.block.0) {
                     self.stream.watch(done.latency.as_secs_f64());
                 }

@@ -22,7 +22,7 @@ const COLUMNS: [Column; 8] = [
     Column::text("now"),
 ];
 
-/// The answer as text.
+/// The results as text.
 pub(crate) fn text(warmed: &[WarmResult], shared: &[Finding], columns: usize) -> String {
     let rows: Vec<Vec<String>> = warmed.iter().map(row).collect();
     let mut text = layout(&COLUMNS, &rows, columns);
@@ -136,7 +136,7 @@ pub(crate) fn incomplete_advice(one: &WarmResult) -> Option<String> {
     }
 }
 
-/// The answer as one JSON document, with a line's end behind it.
+/// The results as one JSON document, with a newline at the end.
 pub(crate) fn document(warmed: &[WarmResult], shared: &[Finding]) -> String {
     let document = Document {
         volumes: warmed.iter().map(VolumeDocument::of).collect(),

@@ -11,9 +11,9 @@ use record::Ranges;
 use super::finding::{Finding, FindingCode};
 use reader::Volume;
 
-/// The bytes of a volume that are not known to be free: all but what the mounted file systems on it,
-/// and on what is built on it, list as free. `None` where none of them lists that, and once
-/// `is_unwanted` says that nobody waits for it any more.
+/// The ranges of a volume that are not known to be free: all except the free space of the mounted file systems on it
+/// and on devices that are built on it. `None` where no such file system lists its free space, and once `is_unwanted`
+/// returns true because the result is no longer needed.
 pub(crate) fn used_space(
     volume: &Volume,
     devices: &Devices,
@@ -47,7 +47,7 @@ pub(crate) fn used_space(
     free.map(|free| Ranges::all(volume.size).subtract(&free))
 }
 
-/// The free bytes of a file system, as bytes of the volume.
+/// The free space of a file system, as ranges of the volume.
 fn free_on(
     volume: &Volume,
     number: DeviceNumber,
@@ -62,13 +62,13 @@ fn free_on(
     }
     let map =
         Map::down(root, devices, number, volume.number()).map_err(|error| error.to_string())?;
-    // A block that has a used byte is used; the plan rounds outwards what is used, and so this.
+    // A block that has any used byte counts as used: the plan rounds used ranges outwards to blocks.
     Ok(map.ranges(&space.free))
 }
 
 fn unknown(why: &str) -> Finding {
     Finding::note(
         FindingCode::NotMapped,
-        format!("What is in use there is not known, and all of it is taken to be: {why}."),
+        format!("The space in use is not known, and all space counts as used: {why}."),
     )
 }

@@ -12,24 +12,24 @@ use reader::{Volume, VolumeKey};
 use ui::context::Context;
 use ui::exit::Failure;
 
-/// A warming that can go on.
+/// A warming that was started, with the state from which it continues.
 pub(crate) struct StartedVolume {
     /// State from which the warming continues.
     pub checkpoint: Checkpoint,
-    /// The writer of later states.
+    /// Writer of later checkpoints.
     pub writer: CheckpointWriter<Checkpoint>,
     /// Findings of the start.
     pub findings: Vec<Finding>,
 }
 
-/// Request for a start.
+/// Options of a start.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StartOptions {
     /// Bytes fetched at once.
     pub block: Bytes,
     /// True if the whole volume is to be read.
     pub whole: bool,
-    /// True if what was read before does not count.
+    /// True if ranges that were read at earlier starts are read again.
     pub anew: bool,
     /// True if the ledger is to be used.
     pub keep: bool,
@@ -38,19 +38,19 @@ pub(crate) struct StartOptions {
 /// Starts the warming of a volume.
 ///
 /// # Errors
-/// When another process is at it.
+/// When another process is warming it.
 pub(crate) fn start(
     volume: &Volume,
-    ask: StartOptions,
+    options: StartOptions,
     context: &Context,
 ) -> Result<StartedVolume, Failure> {
-    let fresh = new_checkpoint(volume, ask);
+    let fresh = new_checkpoint(volume, options);
     let mut findings = Vec::new();
     let is_known_again = volume.key.resumable() != Resumable::Never;
-    if ask.keep && !is_known_again {
+    if options.keep && !is_known_again {
         findings.push(cannot_be_known());
     }
-    if !ask.keep || !is_known_again {
+    if !options.keep || !is_known_again {
         return Ok(StartedVolume {
             checkpoint: fresh,
             writer: CheckpointWriter::none(),
@@ -59,27 +59,27 @@ pub(crate) fn start(
     }
     let request = JobRequest {
         key: volume.key.text(),
-        anew: ask.anew,
+        anew: options.anew,
         from: Takeover::WithTarget,
         interval: CheckpointInterval::every(Duration::ZERO),
     };
     let started = job::start(request, fresh, context, |previous, fresh| match previous {
         Previous::Unfinished(work) => {
-            take_over(volume, ask, &work.document, true, fresh, &mut findings);
+            take_over(volume, options, &work.document, true, fresh, &mut findings);
         }
         Previous::Finished(work) => {
-            take_over(volume, ask, &work.document, false, fresh, &mut findings);
+            take_over(volume, options, &work.document, false, fresh, &mut findings);
         }
         Previous::Unreadable(error) => findings.push(Finding::warn(
             FindingCode::NotKept,
-            format!("What was read before is not known, and all is read: {error}."),
+            format!("The ranges that were read before are not known, so all are read: {error}."),
         )),
     })?;
     findings.extend(started.not_written.map(|why| {
         Finding::warn(
             FindingCode::NotKept,
             format!(
-                "How far it is cannot be kept, so that after a kill it begins from the start: {why}."
+                "Progress cannot be stored, so after a kill the warming begins from the start: {why}."
             ),
         )
     }));
@@ -93,20 +93,20 @@ pub(crate) fn start(
 fn cannot_be_known() -> Finding {
     Finding::warn(
         FindingCode::NotKept,
-        "The volume has no name of its own, and the kernel does not show whether it stays attached \
-         (diskseq, since Linux 5.15): it cannot be recognized later, so that after a kill it begins \
+        "The volume has no unique name, and the kernel does not show whether it stays attached \
+         (diskseq, since Linux 5.15): it cannot be recognized later, so after a kill the warming begins \
          from the start.",
     )
 }
 
-fn new_checkpoint(volume: &Volume, ask: StartOptions) -> Checkpoint {
+fn new_checkpoint(volume: &Volume, options: StartOptions) -> Checkpoint {
     Checkpoint {
         path: volume.path.display().to_string(),
         size: volume.size,
-        block: ask.block,
+        block: options.block,
         done: Ranges::new(),
         unreadable: Ranges::new(),
-        whole: ask.whole,
+        whole: options.whole,
         attached: volume.key.attached().cloned(),
         ended: false,
         began: Timestamp::now(),
@@ -115,17 +115,17 @@ fn new_checkpoint(volume: &Volume, ask: StartOptions) -> Checkpoint {
     }
 }
 
-/// Takes over what was read before, where it can be believed.
+/// Takes over the ranges that were read at earlier starts, where the record can be relied on.
 fn take_over(
     volume: &Volume,
-    ask: StartOptions,
+    options: StartOptions,
     before: &Checkpoint,
     unfinished: bool,
     fresh: &mut Checkpoint,
     findings: &mut Vec<Finding>,
 ) {
     let read = before.done.intersect(&Ranges::all(volume.size));
-    if ask.anew || read.is_empty() {
+    if options.anew || read.is_empty() {
         return;
     }
     if let Some(doubt) = record_doubt(&volume.key, volume.size, before, unfinished) {
@@ -155,19 +155,19 @@ fn take_over(
     fresh.starts = before.starts.saturating_add(1);
 }
 
-/// Start of a warming, to the minute in UTC.
+/// Time of a warming's first start, to the minute in UTC.
 fn day(work: &Checkpoint) -> String {
     work.began.strftime("%Y-%m-%d %H:%M UTC").to_string()
 }
 
-/// Reason why the record of a volume in the ledger need not be true of this one.
+/// Reason why the ledger's record of a volume may not apply to this volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RecordDoubt {
     /// The volume was read to its end, and may be restored anew.
     Whole,
     /// An earlier warming had ended as requested, and the volume may be restored anew.
     Ended,
-    /// The volume is attached anew.
+    /// The volume was attached again since.
     Attached,
     /// The volume has another size.
     Size,
@@ -177,27 +177,27 @@ impl RecordDoubt {
     fn finding(self, before: &Checkpoint) -> Finding {
         let why = match self {
             RecordDoubt::Whole => {
-                "it was read to its end then, and may have been restored anew since"
+                "the whole volume was read then, and it may have been restored again since"
             }
             RecordDoubt::Ended => {
-                "that warming had ended as requested, and the volume may have been restored anew \
+                "that warming ended as requested, and the volume may have been restored again \
                  since, under the same name"
             }
             RecordDoubt::Attached => {
-                "the volume is known by nothing but its path, and was attached anew or the host \
+                "the volume is identified only by its path, and was attached again or the host \
                  restarted since: it may be another one"
             }
             RecordDoubt::Size => {
-                "the volume is known by nothing but its path, and had another size: it may be \
+                "the volume is identified only by its path, and had another size: it may be \
                  another one"
             }
         };
         let text = format!(
-            "What was read before, since {}, does not count: {why}.",
+            "The ranges that were read before, since {}, are read again: {why}.",
             day(before)
         );
         match self {
-            // Who warms it again after it was done expects that.
+            // A user who warms a volume again after it was done expects this.
             RecordDoubt::Whole => Finding::note(FindingCode::NotKept, text),
             RecordDoubt::Ended | RecordDoubt::Attached | RecordDoubt::Size => {
                 Finding::warn(FindingCode::NotKept, text)
@@ -206,8 +206,8 @@ impl RecordDoubt {
     }
 }
 
-/// Reason why the record in the ledger of a volume of this name and size need not be true of this one;
-/// `None` where it is.
+/// Reason why the ledger's record of a volume with this key may not apply to this volume of this size; `None` where it
+/// applies.
 fn record_doubt(
     key: &VolumeKey,
     size: Bytes,

@@ -5,12 +5,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use record::Nanos;
 
-/// A turn alone ends when it is known what the volume gives, or after this long.
+/// Maximum duration of a turn alone; it ends earlier when the volume's rate is known.
 const MAX_TURN: Nanos = Nanos(10_000_000_000);
-/// The most time for all turns together.
+/// Maximum duration of all turns together.
 const MAX_ALL_TURNS: Nanos = Nanos(30_000_000_000);
 
-/// Permission of a volume now.
+/// Permission to read that a volume has now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
     /// Read, while the others wait.
@@ -29,7 +29,7 @@ pub(crate) struct Turns {
 
 #[derive(Debug)]
 struct State {
-    /// Volume whose turn it is; the number of volumes when each has had its own.
+    /// Number of the volume whose turn it is; the count of volumes once each has had its turn.
     now: usize,
     /// True for each volume that is done.
     gone: Vec<bool>,
@@ -54,7 +54,7 @@ impl Turns {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Permission of the volume of this number now.
+    /// Permission to read that the volume with this number has now.
     pub(crate) fn of(&self, volume: usize) -> Turn {
         let state = self.state();
         if state.now >= state.gone.len() || state.hurried.contains(&true) {
@@ -66,14 +66,14 @@ impl Turns {
         }
     }
 
-    /// Records that the first set is warm on the volume of this number, or that it has none.
+    /// Records that the first set is warm on the volume with this number, or that the volume has no first set.
     pub(crate) fn note_first_set_warm(&self, volume: usize) {
         if let Some(hurried) = self.state().hurried.get_mut(volume) {
             *hurried = false;
         }
     }
 
-    /// Longest duration of a turn.
+    /// Maximum duration of a turn.
     pub(crate) fn longest(&self) -> Nanos {
         let volumes = self.state().gone.len().max(1) as u64;
         MAX_TURN.min(Nanos(MAX_ALL_TURNS.0 / volumes))

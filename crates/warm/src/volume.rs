@@ -1,4 +1,4 @@
-//! The volume that is warmed: which devices are volumes, and one warming of them at a time.
+//! Opening of the volume that is warmed: which devices are volumes.
 
 use std::path::Path;
 
@@ -7,10 +7,10 @@ use linux::block::{BlockDeviceKind, Device, Devices};
 
 use reader::{OpenError, Volume};
 
-/// Opens the volume of a path.
+/// Opens the volume at a path.
 ///
 /// # Errors
-/// A sentence that says why it cannot be warmed.
+/// The reason, as a sentence, why it cannot be warmed.
 pub(crate) fn open(path: &Path, devices: &Devices, root: &Root) -> Result<Volume, String> {
     let volume = Volume::open(path, devices, root).map_err(|error| match error {
         OpenError::File(shown) => format!(
@@ -23,7 +23,8 @@ pub(crate) fn open(path: &Path, devices: &Devices, root: &Root) -> Result<Volume
     Ok(volume)
 }
 
-/// Arrays and mapped devices are no volumes: of two copies, a read of an array warms one.
+/// Checks that a device is a volume. Arrays and mapped devices are not: a read of a mirror warms only one of its
+/// copies.
 fn check_is_volume(device: &Device, devices: &Devices) -> Result<(), String> {
     match device.kind {
         BlockDeviceKind::Raid { .. } | BlockDeviceKind::Mapper { .. } => {}

@@ -29,7 +29,7 @@ use job::{ProgressLines, Resumable};
 use reader::{ForegroundReport, Volume};
 use ui::exit::sentence;
 
-/// Work on a volume.
+/// The warming of one volume, ready to start.
 pub(crate) struct Task {
     /// Volume to be warmed.
     pub volume: Volume,
@@ -45,13 +45,13 @@ pub(crate) struct Shared<'a> {
     pub root: &'a Root,
     /// The host's devices.
     pub devices: &'a Devices,
-    /// The rate of all together.
+    /// Limit of the rate of all volumes together.
     pub limit: &'a SharedRateLimit,
     /// Order in which the volumes are read.
     pub turns: &'a Turns,
     /// Policy towards the foreground.
     pub policy: IoPolicy,
-    /// Set by a signal.
+    /// True once a signal has arrived.
     pub interrupt: &'a AtomicBool,
     /// The progress lines.
     pub lines: &'a ProgressLines,
@@ -68,14 +68,14 @@ pub(crate) enum WarmingEnd {
     Interrupted,
     /// The device went away.
     Gone,
-    /// The engine could not go on.
+    /// The engine failed.
     Failed(String),
 }
 
 /// Result of a volume.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct WarmResult {
-    /// The path by which it was named.
+    /// The path by which the volume was named.
     pub device: String,
     /// Key of the volume in the ledger.
     pub key: String,
@@ -89,24 +89,24 @@ pub(crate) struct WarmResult {
     pub before: Bytes,
     /// Bytes that were read at this start.
     pub read: Bytes,
-    /// Duration of that, in seconds.
+    /// Duration of this start, in seconds.
     pub seconds: f64,
-    /// The share of it that was cold, where that is known.
+    /// Share of the blocks read at this start that were cold, from 0 to 1, where it is known.
     pub cold: Option<f64>,
     /// Limit of the rate, where it was found.
     pub verdict: Option<Verdict>,
-    /// Limit while all volumes were read together, and the bytes a second that this one gave alone; `None` for
-    /// a single volume.
+    /// Limit of the rate while all volumes were read together, and the rate of this volume alone, in bytes a second;
+    /// `None` where these were not measured, as for a single volume.
     pub in_parallel: Option<(Verdict, f64)>,
     /// True if the device says that it is an EBS volume.
     pub is_ebs: bool,
-    /// The others' share of the bytes that went through its disk meanwhile; `None` where that is not
-    /// counted.
+    /// The foreground's share of the bytes that were read from and written to the volume's disk, from 0 to 1; `None`
+    /// where the kernel does not count.
     pub others_share: Option<f64>,
-    /// Result of the foreground; `None` where there was none.
+    /// Foreground latency and targets; `None` where there was no foreground.
     pub foreground: Option<ForegroundReport>,
-    /// Time for which demand exceeded what the volume or the instance allows, by EBS's own statistics; `None`
-    /// where there are none.
+    /// Time for which demand exceeded the limits of the volume or the instance, by EBS's counters; `None` where the
+    /// device has no such counters.
     pub exceeded: Option<ExceededLimits>,
     /// Ranges that could not be read.
     pub unreadable: Ranges,
@@ -114,7 +114,7 @@ pub(crate) struct WarmResult {
     pub left: Bytes,
     /// Bytes that were left out by choice.
     pub left_out: Bytes,
-    /// Time for which the warming can be resumed.
+    /// Extent to which the warming can be resumed later.
     pub resumes: Resumable,
     /// End of the warming.
     pub ending: WarmingEnd,
@@ -123,15 +123,15 @@ pub(crate) struct WarmResult {
 }
 
 impl WarmResult {
-    /// Bytes a second at this start; `None` where nothing was read.
+    /// Mean rate of this start, in bytes a second; `None` where nothing was read.
     pub(crate) fn rate(&self) -> Option<f64> {
         let rate = self.read.0 as f64 / self.seconds;
         (self.read.0 > 0 && rate.is_finite()).then_some(rate)
     }
 }
 
-/// Reads one volume, which has a number among those that are read at once. What is in use of it is
-/// found out meanwhile.
+/// Warms one volume; `number` is its number among those that are read at once. The space in use is searched for
+/// meanwhile.
 pub(crate) fn warm(
     task: Task,
     number: usize,
@@ -155,15 +155,15 @@ pub(crate) fn warm(
         let finding = scope.spawn(move || {
             let of_host = (shared.devices, shared.root);
             let found = wanted.find(volume, block, of_host, is_unwanted);
-            // Nobody waits for it once the reading is over.
+            // The receiver is gone once the reading is over.
             let _ = send.send(found.plan.clone());
             found
         });
         let later = match extent {
-            Extent::All => FinalPlanReceiver::of_order(plans),
+            Extent::All => FinalPlanReceiver::of_new_order(plans),
             Extent::First | Extent::Used => FinalPlanReceiver::new(plans),
         };
-        let ask = SpaceToRead {
+        let space = SpaceToRead {
             plan: at_once,
             later,
             started,
@@ -176,11 +176,11 @@ pub(crate) fn warm(
                 Err(panic) => std::panic::resume_unwind(panic),
             }
         };
-        read(volume, ask, number, lister, shared, found)
+        read(volume, space, number, lister, shared, found)
     })
 }
 
-/// Space to be read at once, and later.
+/// Input of [`read`]: the plan so far, the receiver of the final plan, the started work and the volume's turn.
 struct SpaceToRead<'a> {
     plan: Plan,
     later: FinalPlanReceiver,
@@ -188,18 +188,18 @@ struct SpaceToRead<'a> {
     present: TurnGuard<'a>,
 }
 
-/// Reads one volume. `found` gives the final plan when the reading is over.
+/// Reads one volume. `found` returns the final plan after the reading.
 fn read(
     volume: &Volume,
-    ask: SpaceToRead<'_>,
+    space: SpaceToRead<'_>,
     number: usize,
     lister: &dyn ListEngine,
     shared: &Shared<'_>,
     found: impl FnOnce() -> FinalPlan,
 ) -> WarmResult {
-    let started = ask.started;
+    let started = space.started;
     let done = started.checkpoint.done.clone();
-    let todo = ask.plan.without(&done);
+    let todo = space.plan.without(&done);
     let mut findings = started.findings;
     let name = volume.path.display().to_string();
     let line = VolumeLine::new(shared.lines, &name, todo.total());
@@ -217,7 +217,7 @@ fn read(
     let counted = volume.own_counters();
     let began = Instant::now();
     let mut reading = Reading::new(
-        (&todo, ask.later),
+        (&todo, space.later),
         volume.size,
         block,
         done.clone(),
@@ -228,7 +228,7 @@ fn read(
     let ended = run(volume, block, lister, shared.interrupt, &mut reading);
     let seconds = began.elapsed().as_secs_f64();
     let exceeded = counted.and_then(|before| volume.own_counters()?.exceeded_since(&before));
-    drop(ask.present);
+    drop(space.present);
     reading.report();
     let FinalPlan {
         plan,
@@ -242,7 +242,7 @@ fn read(
             "it answers no read any more, also where it did before, though the kernel still lists it"
                 .to_owned(),
         ),
-        // A signal that came when all was read has ended nothing.
+        // A signal after the last read has not interrupted the work.
         Ok(EndReason::Interrupted) if !reading.is_complete() => WarmingEnd::Interrupted,
         Ok(_) => WarmingEnd::Done,
     };
@@ -266,7 +266,7 @@ fn read(
     let left = plan.all().intersect(&within).subtract(&covered).total();
     if ending == WarmingEnd::Done && size_now > smallest && left.0 > 0 {
         ending = WarmingEnd::Failed(
-            "it became smaller and then larger again, and was not read behind its smallest end"
+            "it became smaller and then larger again, and was read only up to its smallest size"
                 .to_owned(),
         );
     }
@@ -306,7 +306,7 @@ fn read(
         warmed.findings.push(Finding::warn(
             FindingCode::NotKept,
             format!(
-                "How far it is could not be kept to the end: {}.",
+                "Progress could not be stored to the end: {}.",
                 sentence(&error)
             ),
         ));
@@ -318,10 +318,10 @@ fn read(
 fn end(ending: &WarmingEnd, whole: bool, is_coarse: bool) -> WarmedPart {
     match ending {
         WarmingEnd::Interrupted | WarmingEnd::Gone | WarmingEnd::Failed(_) => WarmedPart::Midway,
-        // Some of what is called unreadable may not be: the same command is to read closer.
+        // Ranges that are marked as unreadable may hold readable pages: the same command continues with them.
         WarmingEnd::Done if is_coarse => WarmedPart::Midway,
         WarmingEnd::Done if whole => WarmedPart::Whole,
-        // Work that leaves something out by choice is not at its end: a later start reads the rest.
+        // Work that leaves space out by choice is unfinished: a later start may read the rest.
         WarmingEnd::Done => WarmedPart::Requested,
     }
 }
@@ -341,7 +341,7 @@ fn run(
     let list = List {
         files: &[&file],
         memory: BufferMode::Reads,
-        // One more for a probe.
+        // One more, for a probe of foreground latency.
         max_in_flight: MAX_DEPTH as u32 + 1,
         largest: block,
         interface: IoInterface::Auto,
@@ -358,7 +358,7 @@ fn sets(plan: &Plan) -> Vec<(Stage, Bytes)> {
         .collect()
 }
 
-/// The finding that tells of a foreground.
+/// Finding about the foreground, if there was one.
 fn foreground_finding(foreground: Option<&ForegroundReport>) -> Option<Finding> {
     let foreground = foreground?;
     let text = format!(

@@ -1,8 +1,8 @@
-//! Search for the space in use, while the first blocks are read already.
+//! Search for the space in use, while the first blocks are already being read.
 //!
-//! To list the free space of a large file system takes long, and longer where the file system's own
-//! maps are cold. Nothing has to wait for it: what is named comes first anyway, and where all is to be
-//! read in the end, the rest is read from its start until it is known what of it is in use.
+//! To list the free space of a large file system takes long, and longer where the file system's own metadata is cold.
+//! The reading does not wait for the list: the files that `--first` names are read first anyway, and where the whole
+//! volume is to be read, it is read from its start until the space in use is known.
 
 use std::sync::mpsc::{Receiver, TryRecvError};
 
@@ -33,18 +33,18 @@ pub(crate) struct FinalPlan {
 }
 
 impl WantedSpace {
-    /// Space that can be read at once, until the rest is known.
+    /// Plan of the space that can be read before the space in use is known.
     pub(crate) fn at_once(&self, size: Bytes, block: Bytes) -> Plan {
         let extent = match self.extent {
-            // What is used is not known, and what is not used is not wanted.
+            // The space in use is not known yet, and free space is not to be read.
             Extent::First | Extent::Used => Extent::First,
             Extent::All => Extent::All,
         };
         Plan::new(&self.known, size, block, extent)
     }
 
-    /// Finds out what is used, which may take long, unless it does not matter. What is found out until
-    /// `is_unwanted` says that nobody waits any more is in the plan.
+    /// Makes the final plan. The search for the space in use may take long, and is left out where the extent does not
+    /// need it. It ends early once `is_unwanted` returns true.
     pub(crate) fn find(
         mut self,
         volume: &Volume,
@@ -60,7 +60,7 @@ impl WantedSpace {
             }
         };
         if is_unwanted() {
-            // What was not listed for want of time is no finding.
+            // A search that was ended early is not reported.
             findings.clear();
         }
         let plan = Plan::new(&self.known, volume.size, block, self.extent);
@@ -69,18 +69,18 @@ impl WantedSpace {
     }
 }
 
-/// Waits for the final plan.
+/// Receiver of the final plan.
 #[derive(Debug)]
 pub(crate) struct FinalPlanReceiver {
     plans: Option<Receiver<Plan>>,
     /// True if the search may name space that is not known yet.
     may_add: bool,
-    /// Ranges that were requested meanwhile.
+    /// Ranges that were requested before the final plan arrived.
     requested: Ranges,
 }
 
 impl FinalPlanReceiver {
-    /// Receiver of the plan that comes this way.
+    /// Receiver of the plan from this channel.
     pub(crate) fn new(plans: Receiver<Plan>) -> FinalPlanReceiver {
         FinalPlanReceiver {
             plans: Some(plans),
@@ -89,32 +89,32 @@ impl FinalPlanReceiver {
         }
     }
 
-    /// Receiver of a plan that names nothing that is not known already: only its order is another one.
-    pub(crate) fn of_order(plans: Receiver<Plan>) -> FinalPlanReceiver {
+    /// Receiver of a plan that has no more ranges than the current one, in another order.
+    pub(crate) fn of_new_order(plans: Receiver<Plan>) -> FinalPlanReceiver {
         FinalPlanReceiver {
             may_add: false,
             ..FinalPlanReceiver::new(plans)
         }
     }
 
-    /// True if a plan may still come that names more.
+    /// True if a plan with more ranges may still arrive.
     pub(crate) fn may_add(&self) -> bool {
         self.may_add && self.is_open()
     }
 
-    /// True if a plan may still come.
+    /// True if the final plan may still arrive.
     fn is_open(&self) -> bool {
         self.plans.is_some()
     }
 
     /// Notes a range that was requested.
-    pub(crate) fn asks(&mut self, range: std::ops::Range<u64>) {
+    pub(crate) fn note_requested(&mut self, range: std::ops::Range<u64>) {
         if self.is_open() {
             self.requested.insert(range);
         }
     }
 
-    /// The final plan, once, when it has come, and what was requested until then.
+    /// The final plan, returned once after it has arrived, and the ranges that were requested until then.
     pub(crate) fn take(&mut self) -> Option<(Plan, Ranges)> {
         match self.plans.as_ref()?.try_recv() {
             Ok(plan) => {

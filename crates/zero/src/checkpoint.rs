@@ -1,4 +1,4 @@
-//! The checkpoint of a zeroing, from which it goes on after a kill or a power cut.
+//! The checkpoint of a zeroing, from which it continues after a kill or a power cut.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -17,16 +17,16 @@ use super::sample::DoubleWriteTimes;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Method {
-    /// Zeros are sent: what backs the disk is allocated.
+    /// Zeros are written: the storage behind the disk is allocated.
     Writes,
-    /// The disk gives up what it holds.
+    /// The blocks are discarded.
     Discard,
-    /// The disk is told to write the zeros.
+    /// The disk is told to write the zeros itself.
     WriteZeroes,
 }
 
 impl Method {
-    /// Request to the device; `None` where zeros are sent.
+    /// Request to the device; `None` where zeros are written.
     pub(crate) fn offload(self) -> Option<Offload> {
         match self {
             Method::Writes => None,
@@ -35,7 +35,7 @@ impl Method {
         }
     }
 
-    /// Its name, as the JSON document has it.
+    /// Name of the method in the JSON document.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Method::Writes => "writes",
@@ -44,7 +44,7 @@ impl Method {
         }
     }
 
-    /// The user's option for it, with a space before it.
+    /// Option of the command line that selects the method, with a space before it; empty for writes.
     pub(crate) fn option(self) -> &'static str {
         match self {
             Method::Writes => "",
@@ -58,42 +58,42 @@ impl Method {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct Disk {
-    /// Stamp in its first block until it is done, by which it is known again, whatever its name and serial
-    /// number are then.
+    /// Stamp that the disk's first block carries until the disk is zeroed. It identifies the disk, whatever its name
+    /// and serial number are later.
     pub stamp: String,
     /// Path as the user named it.
     pub path: PathBuf,
-    /// The kernel's name for it.
+    /// Kernel name of the disk, such as `nvme1n1`.
     pub name: String,
     /// Model of the disk; `None` where the kernel shows none.
     pub model: Option<String>,
-    /// Its serial number or volume id.
+    /// Serial number or volume id of the disk.
     pub serial: Option<String>,
     /// Size of the disk.
     pub size: Bytes,
-    /// Method of zeroing it.
+    /// Method of zeroing the disk.
     pub method: Method,
-    /// Bytes that are zero, also after a power cut. The stamp's block is counted in.
+    /// Ranges that are zero, also after a power cut. The stamp's block is included.
     pub zeroed: Ranges,
-    /// Bytes that could not be written.
+    /// Ranges that could not be written.
     pub failed: Ranges,
-    /// The kernel's first error of those.
+    /// The kernel's first error of a write to them.
     pub why_failed: Option<String>,
     /// Bytes zeroed over time.
     pub pace: Pace,
     /// Latency of the requests, in nanoseconds.
     pub latency: Histogram,
-    /// The first and the second write of a sample of places.
+    /// Times of the first and the second write to a sample of places.
     pub passes: Option<DoubleWriteTimes>,
     /// Number of starts and resumptions.
     pub starts: u32,
-    /// True if the stamp could not be written, so that it cannot be known again.
+    /// True if the stamp could not be written, so that the disk cannot be recognized later.
     #[serde(default)]
     pub unstamped: bool,
 }
 
 impl Disk {
-    /// A disk of which nothing is zeroed yet, and no model or serial number known. Zeros are sent.
+    /// A disk of which nothing is zeroed yet, without model and serial number. The method is [`Method::Writes`].
     pub(crate) fn fresh(stamp: String, path: PathBuf, name: String, size: Bytes) -> Disk {
         Disk {
             stamp,
@@ -114,19 +114,19 @@ impl Disk {
         }
     }
 
-    /// Bytes that were written or failed.
+    /// Number of bytes that are zeroed or failed.
     pub(crate) fn done_or_failed(&self) -> Bytes {
         self.zeroed.total() + self.failed.total()
     }
 
-    /// A part could not be written, whatever it was before.
+    /// Records that a range could not be written, even if it was zeroed before.
     pub(crate) fn fail(&mut self, range: Range<u64>, why: String) {
         self.zeroed = self.zeroed.subtract(&Ranges::from(range.clone()));
         self.failed.insert(range);
         self.why_failed.get_or_insert(why);
     }
 
-    /// Bytes left to do.
+    /// Ranges that are neither zeroed nor failed.
     pub(crate) fn left(&self) -> Ranges {
         let settled = self.zeroed.union(&self.failed);
         Ranges::all(self.size).subtract(&settled)
@@ -136,7 +136,7 @@ impl Disk {
 /// The disks of one command.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Checkpoint {
-    /// First start.
+    /// Time of the first start.
     pub began: Timestamp,
     /// The disks, in the order in which they were named.
     pub disks: Vec<Disk>,

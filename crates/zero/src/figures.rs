@@ -1,4 +1,4 @@
-//! Results of zeroed disks, in sentences.
+//! Results of zeroed disks, as sentences.
 
 use reader::ForegroundReport;
 use record::Ranges;
@@ -8,28 +8,28 @@ use study::interval::Interval;
 use super::checkpoint::{Disk, Method};
 use super::sample::ReadBack;
 
-/// Less than a tenth is not worth naming: disks that were sold as equal differ by that.
+/// Minimum difference of a ratio from 1 that is reported: disks that are sold as equal differ by up to a tenth.
 const MIN_DIFFERENCE: f64 = 0.1;
-/// Number of places listed that could not be written; the number of others is added.
+/// Maximum number of ranges that are listed; of the others, only the number is given.
 const MAX_LISTED_PLACES: usize = 8;
 
-/// A disk that is zeroed to its end, and what came back from it.
+/// A disk that is zeroed to its end, with the results of reading a sample back.
 pub(crate) struct ZeroedDisk {
     /// The disk that was zeroed.
     pub disk: Disk,
     /// Result of reading a sample of its places.
     pub back: ReadBack,
-    /// Result of the foreground; `None` where there was none.
+    /// Foreground latency and targets; `None` where there was no foreground.
     pub foreground: Option<ForegroundReport>,
 }
 
 impl ZeroedDisk {
-    /// True if all of it was written and the sample reads as zero.
+    /// True if the whole disk was written and the sample reads as zero.
     pub(crate) fn is_well(&self) -> bool {
         self.disk.failed.is_empty() && self.back.is_well()
     }
 
-    /// Time of the first write, as a multiple of the second's.
+    /// Time of the first write to a place divided by that of the second; `None` where it was not measured.
     pub(crate) fn penalty(&self) -> Option<RatioInterval> {
         self.disk.passes.as_ref()?.penalty()?.interval
     }
@@ -38,7 +38,7 @@ impl ZeroedDisk {
         self.disk.path.display().to_string()
     }
 
-    /// Notes for the user, apart from comparisons.
+    /// Notes for the user about this disk, without comparisons with other disks.
     pub(crate) fn sentences(&self) -> Vec<String> {
         let mut notices = Vec::new();
         notices.extend(self.unwritten());
@@ -85,15 +85,15 @@ impl ZeroedDisk {
         ))
     }
 
-    /// Conclusion from the sample of first writes.
+    /// Sentence on the first writes to a sample of places: whether the disk allocates its storage at the first write.
     fn about_first_writes(&self) -> Option<String> {
         let shown = self.shown();
         let offloaded = self.disk.method != Method::Writes;
         let Some(ratio) = self.penalty() else {
             return offloaded.then(|| {
                 format!(
-                    "Whether {shown} has allocated what it zeroed is not known: it has too few \
-                     places to compare first writes with second ones."
+                    "Whether {shown} has allocated the blocks that it zeroed is not known: it has \
+                     too few places to compare first writes with second ones."
                 )
             });
         };
@@ -130,12 +130,12 @@ impl ZeroedDisk {
     }
 }
 
-/// A ratio with its interval.
+/// Text of a ratio with its interval.
 fn times(ratio: &RatioInterval) -> String {
     format!("{:.2} ({:.2} to {:.2})", ratio.ratio, ratio.low, ratio.high)
 }
 
-/// Places, by their offsets in bytes.
+/// Text of a list of ranges, as offsets in bytes.
 fn listed(places: &Ranges) -> String {
     let first: Vec<String> = places
         .iter()
@@ -155,9 +155,9 @@ fn listed(places: &Ranges) -> String {
 pub(crate) struct SlowDisk {
     /// Index of the disk.
     pub disk: usize,
-    /// The one in the middle of its siblings.
+    /// Index of the median disk of its siblings.
     pub than: usize,
-    /// Throughput of the disk divided by that of the other.
+    /// Throughput of the disk divided by that of the median disk.
     pub ratio: RatioInterval,
 }
 
@@ -175,9 +175,8 @@ impl SlowDisk {
     }
 }
 
-/// The disks that are slower than the middle one of their siblings, beyond noise and by more than a
-/// tenth. Of two in the middle it is the slower one: else one fast disk of three would make two
-/// normal ones slow.
+/// The disks that are significantly slower than the median of their siblings, by more than a tenth. Where there are two
+/// middle siblings, the slower one counts: otherwise one fast disk of three would make two normal ones slow.
 pub(crate) fn slow(rates: &[Option<Interval>]) -> Vec<SlowDisk> {
     let known: Vec<(usize, Interval)> = rates
         .iter()
@@ -219,7 +218,7 @@ mod tests {
         assert_eq!(named(&[rate(100.0, 2.0), rate(60.0, 2.0)]), [1]);
         let four = [100.0, 101.0, 50.0, 99.0].map(|mean| rate(mean, 1.0));
         assert_eq!(named(&four), [2]);
-        // One that is faster makes nobody slow.
+        // A faster disk does not make the others slow.
         let four = [100.0, 101.0, 300.0, 99.0].map(|mean| rate(mean, 1.0));
         assert_eq!(named(&four), [0; 0]);
         let three = [100.0, 300.0, 101.0].map(|mean| rate(mean, 1.0));
@@ -230,7 +229,7 @@ mod tests {
         assert_eq!(named(&three), [1]);
     }
 
-    /// Sentence about first writes that took so many times as long as the second.
+    /// Sentence for first writes that take `times` times as long as the second.
     fn first_write_sentence(method: Method, times: f64, scatter: f64) -> Option<String> {
         let first = |at: u64| {
             let scatter = 1.0 + scatter * (engine::derive_seed(3, at) % 1000) as f64 / 1000.0;

@@ -1,4 +1,4 @@
-//! The rate that foreground I/O on the same disk leaves: other partitions of it are in use while one is zeroed.
+//! The rate of zeroing beside foreground I/O: other partitions of the same disk may be in use while one is zeroed.
 
 use std::sync::Mutex;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -17,25 +17,26 @@ use study::pace::{Allowed, IoCounts};
 use super::place::{ClaimedDisk, whole};
 use super::state::lock;
 
-/// Interval at which the controller is asked.
+/// Interval at which the rate is updated.
 const POLL: Duration = Duration::from_millis(40);
-/// Time to wait while nothing is allowed.
+/// Wait until the next attempt while no write is allowed.
 const IDLE_WAIT: Nanos = Nanos(10_000_000);
 
-/// Permission of a disk's thread to write, and its counts.
+/// Rate that a disk's thread is allowed, and counts of its writes.
 #[derive(Debug)]
 pub(crate) struct Throttle {
     allowed: Mutex<Allowed>,
-    /// Latency and target of the foreground, as words.
+    /// Text with latency and target of the foreground.
     live: Mutex<Option<String>>,
-    /// Bytes written since the last poll, and all own bytes so far, probes included.
+    /// Bytes written since the last poll.
     written: AtomicU64,
+    /// All bytes that this program has written or read so far, including probes.
     own: AtomicU64,
     /// Bytes of writes that were issued and are not in `own` yet.
     in_flight: AtomicU64,
-    /// Least latency of the writes since the last poll.
+    /// Minimum latency of the writes since the last poll.
     least: LeastLatency,
-    /// Set when the ledger is written.
+    /// True if the ledger was written since the last poll.
     commits: AtomicBool,
 }
 
@@ -53,7 +54,7 @@ impl Throttle {
         }
     }
 
-    /// Amount of I/O that is allowed.
+    /// Rate that is allowed now.
     pub(crate) fn allowed(&self) -> Allowed {
         *lock(&self.allowed)
     }
@@ -63,7 +64,8 @@ impl Throttle {
         *lock(&self.allowed) = allowed;
     }
 
-    /// Bytes a second that may be written; an error with the time of the next poll where none may be.
+    /// Rate that is allowed, in bytes a second, `None` for no limit. The error is the time of the next attempt, where
+    /// nothing may be written.
     pub(crate) fn rate(&self, now: Nanos) -> Result<Option<f64>, Nanos> {
         match self.allowed() {
             Allowed::All => Ok(None),
@@ -72,7 +74,7 @@ impl Throttle {
         }
     }
 
-    /// Latency and target of the foreground, as words; `None` while there is none.
+    /// Text with latency and target of the foreground; `None` while there is no foreground.
     pub(crate) fn live(&self) -> Option<String> {
         lock(&self.live).clone()
     }
@@ -82,8 +84,8 @@ impl Throttle {
         self.in_flight.fetch_add(bytes.0, Relaxed);
     }
 
-    /// Notes a write that has completed after so long, or failed and has no latency: the kernel counts both, and
-    /// what a device zeroes by itself as well.
+    /// Notes a write that has completed with this latency, or has failed, without one. Both count, as in the kernel's
+    /// counters; so do bytes that the device zeroes itself.
     pub(crate) fn done(&self, bytes: Bytes, latency: Option<Nanos>) {
         self.least
             .note(bytes, reader::REQUEST_SIZE_BESIDE_FOREGROUND, latency);
@@ -98,14 +100,15 @@ impl Throttle {
     }
 }
 
-/// Watches the disk of one place, and those that share a limit with it.
+/// Detector of foreground I/O on the disk of one place and on the disks that share a limit with it.
 pub(crate) struct ForegroundWatch {
     disk: DiskCounter,
     beside: Vec<DiskCounter>,
-    /// True if the ledger lies on any of them.
+    /// True if the ledger lies on any of these disks.
     holds_ledger: bool,
-    /// Number of the place, and of all that lie on the same disk, which counts what is written to each.
+    /// Number of the place.
     number: usize,
+    /// Numbers of all places on the same disk, whose counters include the writes to each.
     of_disk: Vec<usize>,
     /// Own bytes of all places on the disk at the last poll.
     own: u64,
@@ -114,9 +117,9 @@ pub(crate) struct ForegroundWatch {
 }
 
 impl ForegroundWatch {
-    /// Watches the whole disk on which a disk lies; `None` where the kernel does not count, or it cannot be
-    /// probed. All EBS volumes of an instance share its limit, so that those which are not among the `zeroed` are
-    /// watched too.
+    /// Detector for the whole disk that place `number` lies on; `None` where the kernel does not count, or the disk
+    /// cannot be probed. All EBS volumes of an instance share the instance's limit, so the volumes that are not in
+    /// `zeroed` are watched too.
     pub(crate) fn of(
         number: usize,
         zeroed: &[ClaimedDisk],
@@ -151,7 +154,7 @@ impl ForegroundWatch {
         })
     }
 
-    /// Sets what may be written until the disk's thread has ended.
+    /// Updates the allowed rate until the disk's thread has ended. Returns foreground latency and targets.
     pub(crate) fn run(
         mut self,
         throttles: &[Throttle],
@@ -169,7 +172,7 @@ impl ForegroundWatch {
 
     fn observe(&mut self, throttles: &[Throttle], seconds: f64) {
         let throttle = &throttles[self.number];
-        // Before the own part, so that what completes meanwhile is not taken for the foreground's.
+        // Read before the own bytes, so that own writes that complete meanwhile do not count as foreground.
         let moved = self.moved();
         let probes = self.prober.take();
         throttle.own.fetch_add(probes.completed_bytes(), Relaxed);
@@ -179,7 +182,7 @@ impl ForegroundWatch {
                 .map(|throttle| count(throttle).load(Acquire))
                 .sum()
         };
-        // In this order, so that what is noted meanwhile is in both rather than in neither.
+        // In this order, so that a write that completes meanwhile is in both counts rather than in neither.
         let in_flight = of_disk(|throttle| &throttle.in_flight);
         let own = of_disk(|throttle| &throttle.own);
         let own_since = own - std::mem::replace(&mut self.own, own);
@@ -206,7 +209,7 @@ impl ForegroundWatch {
         self.prober.set_gap(self.pacer.controller().probe_gap_s());
     }
 
-    /// Bytes that the kernel counted since the last time, read and written.
+    /// Bytes read and bytes written, by the kernel's counters since the last call.
     fn moved(&mut self) -> Option<(f64, f64)> {
         let of_disk = self.disk.since()?;
         let of_others = self.beside.iter_mut().filter_map(DiskCounter::since);

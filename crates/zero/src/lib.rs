@@ -1,5 +1,4 @@
-//! The verb `zero`: writes zeros over whole disks, in parallel, and says which of them is slow or
-//! bad.
+//! The verb `zero`: writes zeros over whole disks, in parallel, and reports disks that are slow or bad.
 
 pub mod args;
 mod checkpoint;
@@ -45,7 +44,7 @@ use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome, sentence};
 use ui::format;
 use work::Work;
 
-/// Interval at which the progress of the disks is looked at.
+/// Interval at which the progress of the disks is read.
 const POLL: Duration = Duration::from_millis(50);
 
 /// Zeros the disks.
@@ -57,7 +56,7 @@ pub fn zero(args: &ZeroArgs, context: &mut Context, interrupt: &AtomicBool) -> O
     for disk in &ready.checkpoint.disks {
         if disk.starts > 1 {
             context.notice(&format!(
-                "disksmith: going on with {}: {} of {} are zeroed.",
+                "disksmith: continuing with {}: {} of {} are zeroed.",
                 disk.path.display(),
                 disk.zeroed.total(),
                 disk.size
@@ -93,7 +92,7 @@ pub fn zero(args: &ZeroArgs, context: &mut Context, interrupt: &AtomicBool) -> O
         &foreground,
         |place, disk| read_samples(place, disk, &context.root, interrupt),
     );
-    // What was found out is worth more than what the ledger makes of it.
+    // The results are printed even where the ledger cannot be written.
     let printed = if finished.is_empty() {
         Ok(())
     } else {
@@ -128,7 +127,7 @@ pub fn zero(args: &ZeroArgs, context: &mut Context, interrupt: &AtomicBool) -> O
     })
 }
 
-/// Leaves the job with the disks that are not done; where there are none, there is nothing to go on with.
+/// Ends the job: suspended, with the disks that are not done, or discarded where all are.
 fn end(writer: CheckpointWriter<Checkpoint>, left: &Checkpoint) {
     let is_over = left.disks.is_empty();
     let state = match is_over {
@@ -138,8 +137,8 @@ fn end(writer: CheckpointWriter<Checkpoint>, left: &Checkpoint) {
     match writer.end(left, state) {
         Ok(_) => {}
         Err(error) if is_over => notice(&format!(
-            "disksmith: the ledger still takes these disks for unfinished ({error}); to zero one \
-             of them again, say --anew."
+            "disksmith: the ledger still lists these disks as unfinished ({error}); to zero one \
+             of them again, use --anew."
         )),
         Err(error) => report_failure(&error),
     }
@@ -147,12 +146,12 @@ fn end(writer: CheckpointWriter<Checkpoint>, left: &Checkpoint) {
 
 fn report_failure(error: &dyn std::fmt::Display) {
     notice(&format!(
-        "disksmith: how far the disks are cannot be written to the ledger ({error}); going on. After a kill it \
-         would go on from the last checkpoint that was."
+        "disksmith: progress cannot be written to the ledger ({error}); zeroing continues. After a kill it would \
+         resume from the last checkpoint that was written."
     ));
 }
 
-/// The command that goes on, without the disks that are done.
+/// The command line that continues, without the disks that are done.
 fn command(ready: &PreparedZeroing, done: &[&Path], root: &Root) -> String {
     let disks = ready.places.iter().zip(&ready.checkpoint.disks);
     let erased = disks.filter(|(place, disk)| !disk.zeroed.is_empty() && place.is_bare());
@@ -257,7 +256,7 @@ fn all(
         (ends, foreground.collect())
     });
     lines.into_iter().for_each(DiskLine::end);
-    // All that settle have ended: nothing comes after this.
+    // All threads that flush have ended: this is the last checkpoint.
     ready.checkpoint.disks = shared.iter().map(DiskState::durable).collect();
     if let Err(error) = ready.writer.save(&ready.checkpoint) {
         report_failure(&error);
@@ -265,7 +264,7 @@ fn all(
     (ended, foreground)
 }
 
-/// Takes what has become durable; true if there was any.
+/// Copies the states that have become durable since the last call to `disks`; true if there was any.
 fn take(shared: &[DiskState], disks: &mut [Disk]) -> bool {
     let mut any = false;
     for (shared, disk) in shared.iter().zip(disks) {
@@ -277,7 +276,7 @@ fn take(shared: &[DiskState], disks: &mut [Disk]) -> bool {
     any
 }
 
-/// Sentence when not all disks came to their end; `None` when they did.
+/// Text about the disks that were not zeroed to their end; `None` where all were.
 fn unfinished(
     disks: &[Disk],
     ended: &[Result<(), IncompleteReason>],
@@ -296,7 +295,7 @@ fn unfinished(
         });
         let share = disk.done_or_failed().0 as f64 / disk.size.0.max(1) as f64;
         let stopped = match ended {
-            Ok(()) => "it only has its stamp left".to_owned(),
+            Ok(()) => "only its stamp is left".to_owned(),
             Err(IncompleteReason::Signal) => "stopped by a signal".to_owned(),
             Err(IncompleteReason::Gone(why)) => why.clone(),
         };
@@ -323,9 +322,9 @@ fn unfinished(
     ))
 }
 
-/// Reads samples of all disks back with `read`, at once, and only then takes the stamps away: until none can be stopped
-/// any more, each keeps its own, with which it can go on. The disks that are done, and a sentence for each that is not:
-/// a signal came, or its stamp could not be taken away.
+/// Reads samples of all disks back with `read`, at once, and erases the stamps only when all were read: as long as a
+/// signal may stop any disk, each keeps its stamp, from which it can continue. Returns the disks that are done, and for
+/// each other disk a sentence: a signal arrived, or its stamp could not be erased.
 fn finish(
     places: &[ClaimedDisk],
     disks: &[Disk],
@@ -367,7 +366,7 @@ fn finish(
     (finished, failures)
 }
 
-/// Result of a thread's work; one that panicked has stopped.
+/// Result of a thread; a panic counts as [`IncompleteReason::Gone`].
 fn joined<T>(
     thread: thread::ScopedJoinHandle<'_, Result<T, IncompleteReason>>,
 ) -> Result<T, IncompleteReason> {
@@ -375,7 +374,7 @@ fn joined<T>(
     thread.join().unwrap_or_else(lost)
 }
 
-/// Results of works, in their order, each done on its own thread at the same time as the others.
+/// Results of closures, in their order. Each runs on its own thread, at the same time as the others.
 fn at_once<T: Send, W: FnOnce() -> Result<T, IncompleteReason> + Send>(
     works: impl Iterator<Item = W>,
 ) -> Vec<Result<T, IncompleteReason>> {
@@ -401,13 +400,13 @@ fn read_samples(
     read_back(place, &zeroed, seed, root, interrupt).ok_or(IncompleteReason::Signal)
 }
 
-/// Takes the stamp of a disk away, and reads its block back too.
+/// Erases the stamp of a disk, and reads its block back too.
 fn take_stamp(
     place: &ClaimedDisk,
     disk: &Disk,
     mut back: ReadBack,
 ) -> Result<ReadBack, IncompleteReason> {
-    // A first block that is bad carries no stamp, and stands among what failed.
+    // A bad first block carries no stamp, and is among the failed ranges.
     if !disk.unstamped {
         let stamp = place.stamped();
         place.clear_stamp(disk.method.offload()).map_err(|error| {

@@ -1,4 +1,4 @@
-//! The rate that a disk's requests keep to, and their size beside a foreground.
+//! Limit of the rate of a disk's requests, and of their size beside a foreground.
 
 use std::ops::Range;
 
@@ -10,11 +10,11 @@ use study::pace::Allowed;
 use super::foreground::Throttle;
 use super::state::POLL;
 
-/// The most time to make up for after a delay, without a foreground: the limit is reached also on a host that
-/// hesitates.
+/// Maximum time that requests may make up for after a delay, without a foreground, so that the limit is reached also on
+/// a host that stalls now and then.
 const MAX_CATCH_UP: Nanos = Nanos(100_000_000);
 
-/// Keeps to so many bytes a second.
+/// Limiter of the rate and the size of requests to a disk.
 #[derive(Debug)]
 pub(crate) struct Limiter<'a> {
     per_second: Option<Bytes>,
@@ -23,7 +23,8 @@ pub(crate) struct Limiter<'a> {
 }
 
 impl<'a> Limiter<'a> {
-    /// Limits the rate to `per_second` and what the throttle allows; without both it never delays anything.
+    /// A limiter to `per_second` bytes a second and to the rate that the throttle allows; without both, nothing is
+    /// delayed.
     pub(crate) fn new(per_second: Option<Bytes>, throttle: Option<&'a Throttle>) -> Limiter<'a> {
         Limiter {
             per_second,
@@ -37,11 +38,11 @@ impl<'a> Limiter<'a> {
         let closed = self.throttle.and_then(|throttle| throttle.rate(now).err());
         let due = self.limiter.due(self.rate(now));
         let until = closed.unwrap_or_default().max(due);
-        // By then the rate may be another one.
+        // The rate may change meanwhile.
         (until > now).then_some(until.min(now + Nanos::from(POLL)))
     }
 
-    /// Bytes a second of the limit, or of what the foreground leaves if that is less.
+    /// The lower of the limit and the rate that the foreground allows, in bytes a second; `None` without either.
     fn rate(&self, now: Nanos) -> Option<f64> {
         let left = self
             .throttle
@@ -50,8 +51,8 @@ impl<'a> Limiter<'a> {
         left.into_iter().chain(limit).reduce(f64::min)
     }
 
-    /// Size of the pieces that the device zeroes by itself, at most `largest`: beside a foreground no more than it
-    /// may zero in a tenth of a second, since a piece is not interrupted.
+    /// Size of a piece that the device zeroes itself, at most `largest`. Beside a foreground it is at most a tenth of a
+    /// second's work at the allowed rate, but at least 1 MiB, since a piece is not interrupted.
     pub(crate) fn piece(&self, largest: Bytes) -> Bytes {
         const OF_A_SECOND: f64 = 0.1;
         let allowed = self.throttle.map(Throttle::allowed);
@@ -64,13 +65,14 @@ impl<'a> Limiter<'a> {
         }
     }
 
-    /// True beside a foreground, or while there may be one.
+    /// True while the rate is limited because of a foreground, or because one may exist.
     pub(crate) fn is_beside(&self) -> bool {
         let allowed = self.throttle.map(Throttle::allowed);
         allowed.is_some_and(|allowed| allowed != Allowed::All)
     }
 
-    /// Size of a request, at most `largest`: a foreground request may have to wait for the rest of one.
+    /// Size of a request, at most `largest`. It is smaller beside a foreground, whose requests may have to wait for the
+    /// rest of one.
     pub(crate) fn request_size(&self, largest: Bytes) -> Bytes {
         match self.is_beside() {
             true => largest.min(reader::REQUEST_SIZE_BESIDE_FOREGROUND),
@@ -78,7 +80,7 @@ impl<'a> Limiter<'a> {
         }
     }
 
-    /// Notes bytes that have completed, and after how long if that tells what a write takes.
+    /// Notes bytes that have completed. `latency` is that of the write, where there is a single one.
     pub(crate) fn done(&self, bytes: Bytes, latency: Option<Nanos>) {
         if let Some(throttle) = self.throttle {
             throttle.done(bytes, latency);
@@ -97,8 +99,8 @@ impl<'a> Limiter<'a> {
         }
     }
 
-    /// The request for a range, which is issued now. A range is at most as long as the largest
-    /// piece, which is far below 4 GiB.
+    /// The write of a range, noted as issued at `now`. A range is at most as long as the largest piece, far below 4
+    /// GiB.
     pub(crate) fn request(&mut self, now: Nanos, range: Range<u64>) -> Request {
         self.issued(now, Bytes(range.end - range.start));
         Request::of(Op::Write, &range, 0)
@@ -112,7 +114,7 @@ mod tests {
     const NOW: Nanos = Nanos::from_secs(10);
     const MS: Nanos = Nanos(1_000_000);
 
-    /// A rate of one small request each millisecond.
+    /// A throttle that allows one small request each millisecond.
     fn one_each_ms() -> Throttle {
         let throttle = Throttle::new();
         throttle.allow(Allowed::Rate(
@@ -153,7 +155,7 @@ mod tests {
                 issued += 1;
             }
         }
-        // At first those of 100 ms and one more; then those of 80 ms.
+        // First the requests of 100 ms and one more; then those of 80 ms.
         assert_eq!(issued, 11 + 8);
     }
 

@@ -1,4 +1,4 @@
-//! A disk that is being zeroed: claimed, opened past the page cache, and known by its stamp.
+//! A disk that is being zeroed: claimed, opened with direct I/O, and identified by its stamp.
 
 use std::fs::File;
 use std::io::{self, Seek as _};
@@ -17,27 +17,27 @@ use rustix::fs::OFlags;
 
 use domain::plan_binding::{self, DiskIdentity};
 
-/// Size of a request: large enough for the throughput of any disk, small enough that a bad place is soon found.
+/// Size of a request: large enough for the throughput of any disk, small enough to locate bad places closely.
 pub(crate) const REQUEST_SIZE: Bytes = Bytes::MIB;
-/// Bytes of the disk's beginning that are zeroed first: where most signatures are, so that a disk which is
-/// half zeroed passes for nothing that it once was.
+/// Size of the head of the disk, which is zeroed first: most signatures lie there, so that a partly zeroed disk is not
+/// taken for its former content.
 pub(crate) const HEAD: Bytes = Bytes::MIB;
-/// The largest logical block of a disk that can be zeroed; Linux before 6.15 knows none above it.
+/// Maximum size of a logical block of a disk that can be zeroed; Linux before 6.15 supports none above it.
 pub(crate) const MAX_LOGICAL_BLOCK: Bytes = Bytes::kib(4);
-/// The stamp fills this much.
+/// Size of the stamp, in bytes.
 const STAMP: usize = MAX_LOGICAL_BLOCK.0 as usize;
 
 /// A disk that is claimed until it is zeroed.
 pub(crate) struct ClaimedDisk {
     claim: DestroyTarget,
-    /// The disk.
+    /// Device number of the disk.
     pub number: DeviceNumber,
-    /// The same disk past the page cache.
+    /// The disk, opened with direct I/O.
     pub direct: File,
 }
 
 impl ClaimedDisk {
-    /// Opens a claimed device past the page cache.
+    /// Opens a claimed device with direct I/O.
     ///
     /// # Errors
     /// The reason why it cannot be zeroed, as a sentence.
@@ -47,7 +47,7 @@ impl ClaimedDisk {
             format!("{shown} is a file; zero works on block devices. To empty a file, truncate it")
         })?;
         let direct = claim.reopen(OFlags::DIRECT).map_err(|error| {
-            format!("{shown} cannot be opened past the page cache (O_DIRECT): {error}")
+            format!("{shown} cannot be opened with direct I/O (O_DIRECT): {error}")
         })?;
         Ok(ClaimedDisk {
             number,
@@ -64,19 +64,20 @@ impl ClaimedDisk {
     /// Identity of the disk. `devices` must have been read after it was claimed.
     ///
     /// # Errors
-    /// Why that cannot be said, as a sentence.
+    /// The reason, as a sentence, why it is not known.
     pub(crate) fn identity(&self, devices: &Devices, root: &Root) -> Result<DiskIdentity, String> {
         DiskIdentity::of(&self.claim.file, self.size(), devices, root)
     }
 
-    /// Content, as words that `--destroy` takes.
+    /// Content of the disk, in the words of `--destroy`.
     pub(crate) fn content(&self) -> Vec<String> {
         plan_binding::content_names(&self.claim.content)
     }
 
-    /// Present size of the disk, as a clause, where it has changed since the disk was claimed.
+    /// Clause about a change of the disk's size since it was claimed, or about an error in reading the size; `None`
+    /// where it is unchanged.
     pub(crate) fn resized(&self) -> Option<String> {
-        // A device has its size where a file ends; `st_size` of it is zero.
+        // `st_size` of a block device is zero: its size is the offset of its end.
         let now = match (&self.claim.file).seek(io::SeekFrom::End(0)) {
             Ok(now) => Bytes(now),
             Err(error) => return Some(format!("its size cannot be read any more: {error}")),
@@ -91,17 +92,17 @@ impl ClaimedDisk {
         })
     }
 
-    /// The part at its beginning that is zeroed first.
+    /// The head of the disk, which is zeroed first.
     pub(crate) fn head(&self) -> Range<u64> {
         0..HEAD.0.min(self.size().0)
     }
 
-    /// The stamp's own block, which alone of the head is not zero until the end.
+    /// The block of the stamp: the only part of the head that is zeroed at the end.
     pub(crate) fn stamped(&self) -> Range<u64> {
         0..(STAMP as u64).min(self.size().0)
     }
 
-    /// Writes the stamp. It is on the disk when this returns.
+    /// Writes the stamp, and flushes it to the disk.
     ///
     /// # Errors
     /// The kernel's error.
@@ -115,7 +116,7 @@ impl ClaimedDisk {
         self.sync()
     }
 
-    /// Takes the stamp away: zeros its block in the way that the rest was.
+    /// Erases the stamp: zeros its block by the method that was used for the rest of the disk.
     ///
     /// # Errors
     /// The kernel's error.
@@ -131,7 +132,7 @@ impl ClaimedDisk {
         self.sync()
     }
 
-    /// The stamp that it carries, if what it begins with is one and nothing else.
+    /// The stamp that the disk carries; `None` where its first block is not wholly a stamp.
     ///
     /// # Errors
     /// The kernel's error.
@@ -147,13 +148,12 @@ impl ClaimedDisk {
         Ok(stamp.filter(|stamp| filled(stamp).zip(block.part(0)).all(|(a, b)| a == *b)))
     }
 
-    /// True if it carries no signature any more. A disk that cannot be read counts as one that does.
+    /// True if the disk carries no signature. A disk that cannot be read counts as carrying one.
     pub(crate) fn is_bare(&self) -> bool {
         signature::probe(&self.direct).is_ok_and(|found| found.is_empty())
     }
 
-    /// True if every byte of a range is zero, as the disk itself has it. The range is made of
-    /// logical blocks.
+    /// True if every byte of a range is zero, read with direct I/O. The range consists of whole logical blocks.
     ///
     /// # Errors
     /// The kernel's error.
@@ -163,7 +163,7 @@ impl ClaimedDisk {
         Ok(read.part(0).iter().all(|byte| *byte == 0))
     }
 
-    /// Makes what was written survive a power cut.
+    /// Flushes the disk, so that what was written survives a power cut.
     ///
     /// # Errors
     /// The kernel's error.
@@ -172,13 +172,13 @@ impl ClaimedDisk {
     }
 }
 
-/// The stamp's block: its line again and again.
+/// Bytes of the stamp's block: the stamp's line, repeated.
 fn filled(stamp: &str) -> impl Iterator<Item = u8> {
     let line = format!("{ZEROING}{stamp}\n").into_bytes();
     line.into_iter().cycle().take(STAMP)
 }
 
-/// The disk of a partition, or the device itself.
+/// The disk that a partition lies on, or the device itself.
 pub(crate) fn whole<'a>(device: &'a Device, devices: &'a Devices) -> &'a Device {
     device
         .partition_of()
@@ -213,7 +213,7 @@ mod tests {
             let place = on_file(size);
             assert_eq!(place.stamp().unwrap(), None);
             place.put_stamp("one/1").unwrap();
-            // A disk that is smaller than the stamp knows it all the same.
+            // A disk that is smaller than the stamp is recognized too.
             assert_eq!(place.stamp().unwrap().as_deref(), Some("one/1"));
             let last = size.0.min(4096) - 1;
             place.claim.file.write_all_at(&[0], last).unwrap();

@@ -17,7 +17,7 @@ pub(crate) struct DiskLine {
 }
 
 impl DiskLine {
-    /// The line of a disk that is at this state.
+    /// The line of a disk, from its current state.
     pub(crate) fn new(lines: &ProgressLines, disk: &Disk) -> DiskLine {
         DiskLine {
             line: lines.line(&disk.path.display().to_string()),
@@ -26,7 +26,7 @@ impl DiskLine {
         }
     }
 
-    /// Shows a state.
+    /// Shows the state of the disk.
     pub(crate) fn show(&mut self, disk: &Disk, foreground: Option<String>) {
         let (settled, size) = (disk.done_or_failed(), disk.size);
         let failed = disk.failed.total();

@@ -1,4 +1,4 @@
-//! Answer of zeroing: a table with sentences, or one JSON document.
+//! Output of zeroing: a table with sentences, or one JSON document.
 
 use std::path::Path;
 
@@ -27,7 +27,7 @@ const COLUMNS: [Column; 9] = [
     Column::text("zeros"),
 ];
 
-/// The table, and what is to be said.
+/// The table, followed by the notes.
 pub(crate) fn text(disks: &[ZeroedDisk], columns: usize) -> String {
     let rows: Vec<Vec<String>> = disks.iter().map(row).collect();
     let mut text = layout(&COLUMNS, &rows, columns);
@@ -42,7 +42,7 @@ pub(crate) fn text(disks: &[ZeroedDisk], columns: usize) -> String {
     text
 }
 
-/// All sentences: what is bad first.
+/// All notes: those on bad disks first.
 fn notes(disks: &[ZeroedDisk]) -> Vec<String> {
     let rates: Vec<Option<Interval>> = disks.iter().map(|one| one.disk.pace.interval()).collect();
     let slow = slow(&rates);
@@ -80,13 +80,13 @@ fn row(one: &ZeroedDisk) -> Vec<String> {
         match (disk.failed.is_empty(), one.back.is_well()) {
             (true, true) => "all".to_owned(),
             (false, true) => format!("all but {}", disk.failed.total()),
-            // What came back weighs more than what could not be written.
+            // A wrong read-back is more serious than a failed write.
             (_, false) => "no".to_owned(),
         },
     ]
 }
 
-/// The JSON document, with a line's end behind it.
+/// The JSON document, with a newline at the end.
 pub(crate) fn document(disks: &[ZeroedDisk]) -> String {
     let rates: Vec<Option<Interval>> = disks.iter().map(|one| one.disk.pace.interval()).collect();
     let slow = slow(&rates);
@@ -321,8 +321,8 @@ fn places(ranges: &Ranges) -> Vec<PlaceDocument> {
     places.collect()
 }
 
-/// Answer of a dry run: for a person, or one JSON document, which also has the identity by which each disk is known
-/// again when the plan is carried out.
+/// Output of a dry run: text, or one JSON document, which also has the identity by which each disk is recognized when
+/// the plan is carried out.
 pub(crate) fn dry_run_text(
     disks: &[Disk],
     seen: &[DiskIdentity],

@@ -11,16 +11,16 @@ use linux::volume_id::name_disk;
 
 /// State of the disks of a command that is to be run again.
 pub(crate) struct RerunState<'a> {
-    /// The kernel's files, by which a volume's id is the path of its disk.
+    /// Root of the kernel's files, in which the disk of a volume id is looked up.
     pub root: &'a Root,
-    /// Disks that carry a stamp and no signature. Their former content need not be named any more, and is not:
-    /// after a reboot the path may lead to another disk that carries it.
+    /// Disks that carry a stamp and no signature. Their former content need not be named any more, and is left out of
+    /// the command: after a reboot the path may be that of another disk with such content.
     pub erased: Vec<&'a Path>,
-    /// Disks that are done, and would be begun anew.
+    /// Disks that are done, and are left out: the command would zero them again.
     pub done: Vec<&'a Path>,
 }
 
-/// Command line that continues with the disks, from these words, quoted for a shell.
+/// Command line that continues with the disks, quoted for a shell. `words` are those of the first command line.
 pub(crate) fn rerun_command(
     words: impl IntoIterator<Item = OsString>,
     settled: &RerunState<'_>,
@@ -40,7 +40,7 @@ pub(crate) fn rerun_command(
                 kept.extend(["--destroy".into(), value]);
             }
         } else if word == "--planned" {
-            // The plan was of then; where a disk was begun it is known by its stamp.
+            // A planned disk's identity is that of the first start; a disk that was begun is recognized by its stamp.
             words.next();
         } else if word != "--anew" && !settled.is_done(&word) {
             kept.push(word);
@@ -53,7 +53,7 @@ impl RerunState<'_> {
     /// The path of the disk that a word names.
     fn path_of(&self, word: &OsStr) -> PathBuf {
         let mut path = word.to_owned();
-        // A volume that is detached by now names no disk, and so none that is done.
+        // A volume id without a disk, of a volume that is detached by now, is not one of the disks that are done.
         let _ = name_disk(&mut path, self.root);
         path.into()
     }
@@ -62,7 +62,7 @@ impl RerunState<'_> {
         !self.done.is_empty() && self.done.contains(&self.path_of(word).as_path())
     }
 
-    /// The value of a `--destroy` that is still needed.
+    /// The value of a `--destroy` as it is still needed; `None` where the disk is done.
     fn consent(&self, value: OsString) -> Option<OsString> {
         let Ok(consent) = Consent::parse(&value) else {
             return Some(value);
@@ -82,7 +82,7 @@ impl RerunState<'_> {
 /// A consent to a path that names no signature.
 fn plain_consent(path: PathBuf) -> OsString {
     let mut word = path.clone().into_os_string();
-    // One more `=` where the path's own end would be read as a signature.
+    // An additional `=`, where the end of the path would be parsed as a signature.
     if Consent::parse(&word).is_ok_and(|read| read.path != path) {
         word.push("=");
     }

@@ -1,5 +1,4 @@
-//! Samples of a disk's places: what the first write to one costs against the second, and whether
-//! zeros come back.
+//! Samples of a disk's places: the time of the first write compared with the second, and whether they read as zeros.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -17,20 +16,20 @@ use study::effects::{Pair, SettingEffect, effect};
 
 use super::place::{ClaimedDisk, whole};
 
-/// Size of a place that is written twice, and of the ends that are read back.
+/// Size of a place that is written twice, and of the parts at both ends of the disk that are read back.
 pub(crate) const PLACE: Bytes = Bytes::MIB;
-/// Size of a random place that is read back, and of a request.
+/// Size of a random place that is read back, and of a read request.
 const READ: Bytes = reader::REQUEST_SIZE_BESIDE_FOREGROUND;
-/// Number of places that are examined, on a disk that has them.
+/// Maximum number of places in a sample.
 const MAX_PLACES: u64 = 64;
-/// Number of places of a disk for each one that is examined, at least.
+/// Minimum number of places on the disk for each one in the sample.
 const PLACES_PER_SAMPLE: u64 = 4;
-/// Number of places that are written once, and then again, before the next have their turn. What changes on
-/// the disk or beside it while the sample is taken meets both passes alike.
+/// Number of places in a group. A group is written once and then again before the next group: a change on the disk or
+/// of other load while the sample is taken affects both passes alike.
 pub(crate) const PLACES_PER_TURN: usize = 8;
 
-/// Random whole places of a size in a set of bytes, no two the same, in random order: at most one in four of
-/// those that there are, so that on a small disk a sample is still a sample.
+/// Random, distinct, aligned places of `size` bytes within the ranges `of`, in random order. At most one in
+/// [`PLACES_PER_SAMPLE`] places is taken, so that the sample of a small disk is not the whole disk.
 pub(crate) fn places(of: &Ranges, size: Bytes, seed: u64) -> Vec<Range<u64>> {
     let whole: Vec<Range<u64>> = of
         .iter()
@@ -49,7 +48,7 @@ pub(crate) fn places(of: &Ranges, size: Bytes, seed: u64) -> Vec<Range<u64>> {
         .collect()
 }
 
-/// The number at a position of the ranges one after the other.
+/// The number at position `at` in the concatenation of the ranges.
 fn nth(ranges: &[Range<u64>], mut at: u64) -> Option<u64> {
     for range in ranges {
         let count = range.end - range.start;
@@ -65,7 +64,7 @@ fn nth(ranges: &[Range<u64>], mut at: u64) -> Option<u64> {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct DoubleWriteTimes {
-    /// The first and the second write of each place, group by group.
+    /// Times of the first and the second write of each place, by group.
     pub groups: Vec<Vec<(Nanos, Nanos)>>,
 }
 
@@ -75,8 +74,8 @@ impl DoubleWriteTimes {
         self.groups.iter().map(Vec::len).sum()
     }
 
-    /// Time of the first write, as a multiple of the second's. A group counts as one value: places that were
-    /// written one after the other are not independent. `None` where there is no group.
+    /// Time of the first write divided by that of the second. A group counts as one value: places that were written one
+    /// after the other are not independent. `None` where there is no group.
     pub(crate) fn penalty(&self) -> Option<SettingEffect> {
         let blocks = self.groups.iter().map(|group| {
             let mean = |pick: fn(&(Nanos, Nanos)) -> Nanos| {
@@ -98,21 +97,21 @@ impl DoubleWriteTimes {
 pub(crate) struct ReadBack {
     /// Number of places read.
     pub places: usize,
-    /// The places that were not all zeros.
+    /// The ranges that did not read as zeros.
     pub not_zero: Ranges,
-    /// The places that could not be read.
+    /// The ranges that could not be read.
     pub unreadable: Ranges,
-    /// The kernel's error of the first of these.
+    /// The kernel's error of the first range that could not be read.
     pub why: Option<String>,
 }
 
 impl ReadBack {
-    /// True if all that was read is zero.
+    /// True if the whole sample could be read and is zero.
     pub(crate) fn is_well(&self) -> bool {
         self.not_zero.is_empty() && self.unreadable.is_empty()
     }
 
-    /// Takes what reading a range told: that it is zero, or is not, or cannot be read.
+    /// Records the result of reading a range: true where it is zero, or the error.
     pub(crate) fn take(&mut self, range: Range<u64>, is_zero: io::Result<bool>) {
         match is_zero {
             Ok(true) => {}
@@ -125,9 +124,9 @@ impl ReadBack {
     }
 }
 
-/// Reads a sample of what should be zero: random places, and the first and the last. No rate holds it back, since it is
-/// before or after the work: each read is in an idle gap, so that a foreground request waits for one at most. `None`
-/// where a signal came.
+/// Reads a sample of ranges that should be zero: random places, and both ends. It is read before or after the zeroing,
+/// without a limit of the rate. Each read waits for an idle gap of the disk, so that a foreground request waits for at
+/// most one read. `None` if a signal arrived.
 pub(crate) fn read_back(
     place: &ClaimedDisk,
     zeroed: &Ranges,
@@ -146,7 +145,7 @@ pub(crate) fn read_back(
     read_in_gaps(&asked, counters, is_zero, interrupt)
 }
 
-/// Reads ranges piece by piece, each in an idle gap of the disk with these counters; `None` where a signal came.
+/// Reads ranges in pieces, each in an idle gap of the disk with these counters; `None` if a signal arrived.
 fn read_in_gaps(
     asked: &[Range<u64>],
     mut counters: impl FnMut() -> Option<DiskStats>,
@@ -168,13 +167,13 @@ fn read_in_gaps(
     Some(back)
 }
 
-/// Counters of the disk on which it lies; `None` where the kernel does not count.
+/// Counters of the disk that the place lies on; `None` where the kernel does not count.
 fn counter(place: &ClaimedDisk, root: &Root) -> Option<Counter> {
     let devices = Devices::read(root).ok()?;
     Counter::if_counted(root, whole(devices.get(place.number)?, &devices))
 }
 
-/// The requests for a range, of this size.
+/// A range, divided into pieces of this size.
 pub(crate) fn pieces(range: Range<u64>, size: Bytes) -> Vec<Range<u64>> {
     Ranges::from(range).blocks(size).collect()
 }
@@ -188,7 +187,7 @@ mod tests {
     use proptest::prelude::*;
     use reader::Buffer;
 
-    /// Writes of which the first takes `penalty` times as long, on a disk that scatters.
+    /// Times of double writes of which the first takes `penalty` times as long as the second, with random variation.
     fn write_times(penalty: f64) -> DoubleWriteTimes {
         let time = |at: u64, factor: f64| {
             let scatter = (engine::derive_seed(9, at) % 1000) as f64 / 5000.0;
@@ -261,7 +260,8 @@ mod tests {
         let ranges: Vec<Range<u64>> = reads.iter().map(|read| read.0.clone()).collect();
         assert_eq!(ranges, pieces(0..3 * READ.0, READ));
         assert!(reads.iter().all(|read| read.1 >= 2), "{reads:?}");
-        // On a disk that is never idle each read waits for 25 times what one takes; what the first takes is not known.
+        // On a disk that is never idle, each read waits for 25 times the duration of a read; before the first read that
+        // duration is not known.
         assert!(began.elapsed() >= 2 * Duration::from_millis(100));
         let mut read = 0;
         let stopped = read_in_gaps(

@@ -1,4 +1,4 @@
-//! Zeros to write next, and the treatment of completions.
+//! Sources of write requests for the engine, and the handling of their completions.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -14,30 +14,30 @@ use super::place::ClaimedDisk;
 use super::sample::{PLACE, pieces};
 use super::state::{DiskState, lock};
 
-/// Requests in flight: enough to keep a cloud disk at its throughput with requests of a mebibyte.
+/// Number of requests in flight: enough for the throughput of a cloud disk with requests of 1 MiB.
 pub(crate) const DEPTH: u32 = 8;
-/// Requests in flight beside a foreground: the next waits while one is written. With eight, the foreground's p99.9 was
-/// 2.6 times its value alone in simulation instead of 1.5, and the work took longer.
+/// Number of requests in flight beside a foreground: one is written while the next waits. In simulation, eight requests
+/// raised the foreground's p99.9 to 2.6 times its value alone instead of 1.5 times, and the work took longer.
 const DEPTH_BESIDE: u32 = 2;
-/// Failures in a row after which the disk's presence is checked, again after twice as many, and so on.
+/// Number of consecutive failures after which the disk's presence is checked. It is doubled after each check.
 const PRESENCE_CHECK_FAILURES: u32 = 16;
 
-/// Writes zeros over a set of bytes, in rising order.
+/// Source of requests that write zeros to a set of ranges, in ascending order.
 pub(crate) struct ZeroStream<'a> {
     place: &'a ClaimedDisk,
     shared: &'a DiskState,
     todo: VecDeque<Range<u64>>,
     largest: Bytes,
     limiter: Limiter<'a>,
-    /// `None` where what is written says nothing of the disk's pace: small pieces.
-    clocked: Option<PaceRecorder>,
+    /// Recorder of the rate; `None` for small pieces, whose rate is not the disk's.
+    recorder: Option<PaceRecorder>,
     doubt: PresenceDoubt,
-    /// Reason for which there is no point in going on.
+    /// Reason for giving the disk up.
     pub gone: Option<String>,
 }
 
 impl<'a> ZeroStream<'a> {
-    /// Writes over all of `todo`, in pieces of `largest`.
+    /// Source of writes to all of `todo`, in pieces of at most `largest`.
     pub(crate) fn new(
         place: &'a ClaimedDisk,
         shared: &'a DiskState,
@@ -52,13 +52,13 @@ impl<'a> ZeroStream<'a> {
             todo: todo.iter().collect(),
             largest,
             limiter,
-            clocked: timed.then(|| PaceRecorder::start(&lock(&shared.now).pace, Nanos(0))),
+            recorder: timed.then(|| PaceRecorder::start(&lock(&shared.now).pace, Nanos(0))),
             doubt: PresenceDoubt::default(),
             gone: None,
         }
     }
 
-    /// The next piece. Pieces end on multiples of their size, as what backs a disk is allocated.
+    /// The next piece. Pieces end on multiples of their size, as the storage behind a disk is allocated.
     fn piece(&mut self) -> Option<Range<u64>> {
         let most = self.limiter.request_size(self.largest).0;
         let front = self.todo.front_mut()?;
@@ -72,8 +72,7 @@ impl<'a> ZeroStream<'a> {
     }
 }
 
-/// Doubt that a disk is there at all, when requests to it fail. Many failures in a row may mean that it is
-/// gone.
+/// Detection of a disk that is gone, by many consecutive failures.
 pub(crate) struct PresenceDoubt {
     failures: u32,
     limit: u32,
@@ -94,8 +93,8 @@ impl PresenceDoubt {
         *self = PresenceDoubt::default();
     }
 
-    /// Notes a request that failed, and its range among the failed ones. Gives the reason why there is no point in
-    /// going on, if there is one.
+    /// Notes a request that failed, and adds its range to the disk's failed ranges. Returns the reason for giving the
+    /// disk up, if there is one.
     pub(crate) fn failed(
         &mut self,
         place: &ClaimedDisk,
@@ -124,13 +123,13 @@ impl PresenceDoubt {
     }
 }
 
-/// True if the kernel's error means that the device is not there any more.
+/// True if the kernel's error means that the device is gone.
 pub(crate) fn is_away(error: &std::io::Error) -> bool {
     let errno = Errno::from_io_error(error);
     matches!(errno, Some(Errno::NODEV | Errno::NXIO))
 }
 
-/// A request's error as an error of the system.
+/// A request's error as an I/O error.
 fn as_io(error: RequestError) -> std::io::Error {
     match error {
         RequestError::Kernel(errno) => errno.into(),
@@ -138,12 +137,13 @@ fn as_io(error: RequestError) -> std::io::Error {
     }
 }
 
-/// Reason for which a disk is not there any more; `None` when it is, and is the same.
+/// Reason why the disk is no longer the one that was claimed: its size or stamp has changed, or it cannot be read.
+/// `None` where it is unchanged.
 fn reason_missing(place: &ClaimedDisk, stamp: Option<&str>) -> Option<String> {
     if let Some(why) = place.resized() {
         return Some(why);
     }
-    // A disk whose first block is bad cannot be known again, nor asked there whether it answers.
+    // A disk whose first block is bad has no stamp to read.
     let stamp = stamp?;
     match place.stamp() {
         Ok(found) if found.as_deref() == Some(stamp) => None,
@@ -190,22 +190,24 @@ impl RequestSource for ZeroStream<'_> {
             disk.failed = disk.failed.subtract(&Ranges::from(range.clone()));
         }
         disk.zeroed.insert(range);
-        if let Some(clocked) = &mut self.clocked {
+        if let Some(recorder) = &mut self.recorder {
             disk.latency.record(done.latency.0);
-            clocked.done(&mut disk.pace, now, done.moved());
+            recorder.done(&mut disk.pace, now, done.moved());
         }
     }
 }
 
-/// Writes the places of a group one request at a time, twice each: all of them, and then all again.
+/// Source of requests that write all places of a group, one request at a time, and then all of them again.
 pub(crate) struct DoubleWrites<'a> {
     places: Vec<Range<u64>>,
-    /// Requests that are left, in order, of both passes in the same size, so that their times can be compared.
+    /// Remaining requests of both passes, in order. Both passes use the same request size, so that their times can be
+    /// compared.
     left: VecDeque<Range<u64>>,
     limiter: Limiter<'a>,
-    /// Time of each write, in the order of the places; `None` when a part of it failed.
+    /// Duration of each write, in the order of the places, the second pass after the first; `None` if a part of it
+    /// failed.
     took: Vec<Option<Nanos>>,
-    /// The places of which a write failed, and what the kernel said.
+    /// The ranges whose write failed, with the kernel's error.
     pub failed: Vec<(Range<u64>, std::io::Error)>,
 }
 
@@ -223,7 +225,7 @@ impl<'a> DoubleWrites<'a> {
         }
     }
 
-    /// The first and the second write of each place that was written twice, and these places.
+    /// Times of the first and the second write of each place that was written twice, and the ranges of these places.
     pub(crate) fn pairs(&self) -> (Vec<(Nanos, Nanos)>, Ranges) {
         let half = self.places.len();
         let took = |at: usize| self.took.get(at).copied().flatten();
@@ -248,7 +250,7 @@ impl RequestSource for DoubleWrites<'_> {
         if let Some(until) = self.limiter.wait(now) {
             return Next::Wait(until);
         }
-        // A foreground has come: what is left of the group is not timed, and is written with the other places.
+        // A foreground has appeared: the rest of the group is not timed, and is written later with all other ranges.
         let size = self.limiter.request_size(PLACE);
         if let Some(range) = self.left.front()
             && range.end - range.start > size.0

@@ -1,4 +1,4 @@
-//! Start of zeroing: every reason not to in one answer, then anew, or where it was stopped.
+//! Start of zeroing: all reasons against it in one error; then from the beginning, or from the last checkpoint.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -27,10 +27,10 @@ use domain::plan_binding;
 use ui::context::Context;
 use ui::exit::{ExitClass as _, Failure};
 
-/// The time between two checkpoints.
+/// Interval between checkpoints.
 const INTERVAL: Duration = Duration::from_secs(2);
 
-/// A zeroing that can begin or go on.
+/// A zeroing that is ready to begin or to continue.
 pub(crate) struct PreparedZeroing {
     /// The disks, claimed to the end.
     pub places: Vec<ClaimedDisk>,
@@ -40,10 +40,10 @@ pub(crate) struct PreparedZeroing {
     pub writer: CheckpointWriter<Checkpoint>,
 }
 
-/// Checks everything and claims the disks; `None` where what would be done was only to be shown.
+/// Checks the disks and claims them; `None` after a dry run, which only prints the plan.
 ///
 /// # Errors
-/// Everything that speaks against it.
+/// All reasons why the disks cannot be zeroed.
 pub(crate) fn start(
     args: &ZeroArgs,
     context: &mut Context,
@@ -61,7 +61,7 @@ pub(crate) fn start(
     if !problems.is_empty() {
         return Err(refused(&problems));
     }
-    // Read once more: all disks are claimed now, and what is under their names stays there.
+    // Read again: all disks are claimed now, so that their names no longer change.
     let now = Devices::read(&context.root).refused()?;
     let seen = places
         .iter()
@@ -99,7 +99,7 @@ pub(crate) fn start(
     let started = job::start(request, Checkpoint { began, disks }, context, |_, _| ())?;
     if let Some(why) = &started.not_written {
         context.notice(&format!(
-            "disksmith: checkpoints cannot be written ({why}); zeroing all the same. After a signal, a \
+            "disksmith: checkpoints cannot be written ({why}); zeroing continues. After a signal, a \
              kill or a power cut it cannot go on, and would be begun anew."
         ));
     }
@@ -133,7 +133,7 @@ fn refused(problems: &[String]) -> Failure {
     Failure::refused_for("nothing is zeroed", problems)
 }
 
-/// Claims all disks; what speaks against any of them goes to the problems.
+/// Claims all disks. Reasons against any of them are added to `problems`.
 fn claim(
     args: &ZeroArgs,
     root: &Root,
@@ -173,7 +173,7 @@ fn claim(
     places
 }
 
-/// The place, if it can be zeroed in this way.
+/// The disk, if it can be zeroed by this method; otherwise the reason, as a sentence.
 fn checked_place(
     place: ClaimedDisk,
     path: &Path,
@@ -183,9 +183,7 @@ fn checked_place(
 ) -> Result<ClaimedDisk, String> {
     let shown = path.display();
     if place.size().0 == 0 {
-        return Err(format!(
-            "{shown} has no size: there is nothing in it to zero"
-        ));
+        return Err(format!("{shown} has a size of 0: there is nothing to zero"));
     }
     let device = devices.get(place.number);
     let block = device.and_then(|device| device.logical_block);
@@ -233,7 +231,7 @@ fn fresh(
     }
 }
 
-/// The zeroings of this host that were stopped or killed, the newest first, for all that the ledger tells.
+/// The unfinished zeroings of this host in the ledger, the newest first.
 fn earlier(store: Option<&JobStore>) -> Result<Vec<StoredWork<Checkpoint>>, Failure> {
     let Some(store) = store else {
         return Ok(Vec::new());
@@ -242,22 +240,22 @@ fn earlier(store: Option<&JobStore>) -> Result<Vec<StoredWork<Checkpoint>>, Fail
     works.refused()?.collect::<Result<_, _>>().refused()
 }
 
-/// The stamps of these zeroings: a disk that carries another one carries data of an unknown kind.
+/// The stamps of these zeroings. A disk that carries another stamp counts as one with unknown data.
 fn stamps(earlier: &[StoredWork<Checkpoint>]) -> Vec<String> {
     let disks = earlier.iter().flat_map(|one| &one.document.disks);
     disks.map(|disk| disk.stamp.clone()).collect()
 }
 
-/// A disk of this command, and what is over with it.
+/// A disk of this command, and the earlier zeroings that end with it.
 struct FoundDisk {
     disk: Disk,
     /// Stamps of earlier zeroings that are not continued any more.
     over: Vec<String>,
 }
 
-/// Decides whether a disk is resumed or begun. The inner error says why it may be neither: the path was that
-/// of a disk which was begun and is not done, and this is another one, or has been written to. What was
-/// consented to then was another disk, since names change with a reboot.
+/// Decides whether the zeroing of a disk is resumed or begun. The inner error is the reason why it may be neither: an
+/// unfinished zeroing has the same path, and this disk is another one or was written to since. The user's consent may
+/// then apply to another disk, since names change at a reboot.
 fn resume_or_begin(
     place: &ClaimedDisk,
     fresh: Disk,
@@ -287,7 +285,7 @@ fn resume_or_begin(
     }
     if known.is_none() && stamp.is_some() {
         context.notice(&format!(
-            "disksmith: {shown} was zeroed in part before, which does not count: this ledger does \
+            "disksmith: {shown} was partly zeroed before, and is zeroed from the beginning: this ledger does \
              not know how far."
         ));
     }
@@ -297,10 +295,10 @@ fn resume_or_begin(
     Ok(Ok(FoundDisk { disk, over }))
 }
 
-/// The disk as it was left, if it is known and still as it was; else the fresh one.
+/// The disk in its recorded state, if it is in the ledger and unchanged; otherwise `fresh`.
 ///
 /// # Errors
-/// When a signal comes before that is known.
+/// When a signal arrives meanwhile.
 fn resumed_disk(
     place: &ClaimedDisk,
     fresh: Disk,
@@ -313,7 +311,7 @@ fn resumed_disk(
     };
     let anew = |why: String| {
         context.notice(&format!(
-            "disksmith: {} was zeroed in part before, which does not count: {why}.",
+            "disksmith: {} was partly zeroed before, and is zeroed from the beginning: {why}.",
             fresh.path.display()
         ));
     };
@@ -331,7 +329,7 @@ fn resumed_disk(
     let back = back.ok_or_else(|| {
         let path = fresh.path.display();
         Failure::Midway(anyhow!(
-            "stopped by a signal while a sample of {path} was read back. Nothing was written; the same command goes on."
+            "stopped by a signal while a sample of {path} was read back. Nothing was written; the same command continues."
         ))
     })?;
     if let (true, Some(why)) = (back.not_zero.is_empty(), &back.why) {
@@ -350,18 +348,18 @@ fn resumed_disk(
         model: fresh.model,
         serial: fresh.serial,
         starts: known.starts + 1,
-        // What failed then may have failed because the disk was away.
+        // Writes may have failed because the disk was detached for a while: they are tried again.
         failed: Ranges::new(),
         why_failed: None,
         ..known.clone()
     })
 }
 
-/// Takes over from the earlier jobs the disks that this one goes on with, and those that are `over`. It is a job of
-/// its own for all that: a command may go on with disks of several, and leave others of them.
+/// Removes, from the earlier jobs, the disks that this job continues with and those whose stamps are in `over`. This
+/// job remains separate: a command may continue with disks of several jobs, and leave others of them.
 ///
 /// # Errors
-/// Refused, where an earlier one cannot be claimed, since another process goes on with it.
+/// When an earlier job cannot be claimed, since another process continues it.
 fn take_over(
     started: Started<Checkpoint>,
     over: &[String],
@@ -381,7 +379,7 @@ fn take_over(
         let (old, work) = match claimed {
             Ok(claimed) => claimed,
             Err(error) => {
-                // Nothing is touched yet; what was begun here a moment ago is not there for anybody.
+                // Nothing is overwritten yet: the job that was just begun is discarded.
                 let ended = started.writer.end(&started.checkpoint, EndState::Discarded);
                 ended.refused()?;
                 return Err(error).refused();
@@ -392,7 +390,7 @@ fn take_over(
         if left.disks.is_empty() {
             old.discard().refused()?;
         } else {
-            // Another command may go on with them at once.
+            // Another command may continue with the other disks now.
             old.release(&left).refused()?;
         }
     }

@@ -1,4 +1,4 @@
-//! State of a disk that is being zeroed: where it stands, and what of that survives a power cut.
+//! State of a disk that is being zeroed: the current one, and the one that survives a power cut.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use super::checkpoint::Disk;
 use super::place::ClaimedDisk;
 
-/// The time between two flushes, after which what was written survives a power cut.
+/// Interval between flushes, after which what was written survives a power cut.
 const FLUSH_INTERVAL: Duration = Duration::from_secs(2);
-/// A signal is heard after at most this long.
+/// Maximum delay after which a signal is noticed.
 pub(crate) const POLL: Duration = Duration::from_millis(20);
 
 /// Locks the state of a disk, also where a thread that held it has panicked.
@@ -18,40 +18,40 @@ pub(crate) fn lock<T>(state: &Mutex<T>) -> MutexGuard<'_, T> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Reason for which a disk was not zeroed to its end.
+/// Reason why a disk was not zeroed to its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum IncompleteReason {
-    /// A signal came.
+    /// A signal arrived.
     Signal,
-    /// The disk is not to be worked with any more; a clause says why.
+    /// The disk was given up, for this reason, a clause.
     Gone(String),
 }
 
-/// State of a disk, for all who want to know.
+/// State of a disk, shared between threads.
 pub(crate) struct DiskState {
-    /// State at this moment.
+    /// Current state.
     pub now: Mutex<Disk>,
-    /// State that would be left after a power cut.
+    /// State that would remain after a power cut.
     durable: Mutex<DurableSnapshot>,
-    /// Held while what was written is flushed, so that no snapshot overtakes a later one. What the
-    /// kernel said when a flush failed stays in it: the kernel says it once (fsync(2)), and a later
-    /// flush that goes well says nothing of what the failed one lost.
+    /// Held during a flush, so that an earlier snapshot does not replace a later one. It keeps the error of a failed
+    /// flush: the kernel reports it once (fsync(2)), and a later flush that succeeds does not report what the failed
+    /// one lost.
     settling: Mutex<Option<String>>,
-    /// True once a flush has failed, for those who would wait for a flush under way.
+    /// True once a flush has failed; it can be read without waiting for a flush in progress.
     lost: AtomicBool,
-    /// True once its thread has ended.
+    /// True once the disk's thread has ended.
     pub ended: AtomicBool,
 }
 
 /// A snapshot that is on the disk.
 struct DurableSnapshot {
     disk: Disk,
-    /// True if it was not taken yet.
+    /// True if [`DiskState::take`] has not returned it yet.
     is_new: bool,
 }
 
 impl DiskState {
-    /// State of a disk as it is now, and as it would be after a power cut.
+    /// State of a disk whose current state is durable.
     pub(crate) fn new(disk: Disk) -> DiskState {
         DiskState {
             now: Mutex::new(disk.clone()),
@@ -65,11 +65,11 @@ impl DiskState {
         }
     }
 
-    /// Makes what was written until now survive a power cut, and says so.
+    /// Flushes the disk, and records the state before the flush as durable.
     ///
     /// # Errors
-    /// The kernel's error, of this flush or of an earlier one that failed: what was written since the last
-    /// good one may be lost, and is never called durable.
+    /// The kernel's error of this flush or of an earlier one: what was written since the last successful flush may be
+    /// lost, and is never recorded as durable.
     pub(crate) fn make_durable(&self, place: &ClaimedDisk) -> Result<(), IncompleteReason> {
         let mut failed = lock(&self.settling);
         if failed.is_none() {
@@ -91,13 +91,13 @@ impl DiskState {
         )))
     }
 
-    /// Does that again and again until the disk's thread has ended.
+    /// Flushes the disk every [`FLUSH_INTERVAL`] until the disk's thread has ended.
     pub(crate) fn keep_settling(&self, place: &ClaimedDisk) {
         let mut last = Instant::now();
         while !self.ended.load(Relaxed) {
             sleep(POLL);
             if last.elapsed() >= FLUSH_INTERVAL {
-                // The disk's own thread hears of a failure, and says it when it ends.
+                // The disk's own thread notices the failure, and reports it when it ends.
                 if self.make_durable(place).is_err() {
                     return;
                 }
@@ -106,18 +106,18 @@ impl DiskState {
         }
     }
 
-    /// True if a flush has failed, so that there is no point in going on.
+    /// True if a flush has failed, so that the disk is given up.
     pub(crate) fn is_lost(&self) -> bool {
         self.lost.load(Relaxed)
     }
 
-    /// Durable state since it was last taken.
+    /// The durable state, if it has changed since the last call.
     pub(crate) fn take(&self) -> Option<Disk> {
         let mut durable = lock(&self.durable);
         std::mem::take(&mut durable.is_new).then(|| durable.disk.clone())
     }
 
-    /// Durable state of the disk, when all of its threads have ended.
+    /// The durable state; final once all threads of the disk have ended.
     pub(crate) fn durable(&self) -> Disk {
         lock(&self.durable).disk.clone()
     }

@@ -1,4 +1,5 @@
-//! One disk on its thread: stamped, sampled, zeroed, and what failed tried again in small pieces.
+//! The work on one disk, on its own thread: it is stamped, sampled and zeroed, and failed ranges are retried in small
+//! pieces.
 
 use std::ops::Range;
 use std::slice::from_ref;
@@ -21,38 +22,38 @@ use super::source::{DEPTH, DoubleWrites, PresenceDoubt, ZeroStream, is_away};
 use super::state::{DiskState, IncompleteReason, lock};
 use ui::context::notice;
 
-/// Size of the pieces that the device zeroes itself: between two of them a signal is heard.
+/// Size of the pieces that the device zeroes itself: signals are noticed between them.
 const OFFLOADED_PIECE: Bytes = Bytes::mib(64);
-/// Size of the pieces in which failed ones are tried again, so that only bad blocks are lost.
+/// Size of the pieces in which failed ranges are retried, so that only bad blocks are lost.
 const RETRY_PIECE: Bytes = MAX_LOGICAL_BLOCK;
-/// Failed bytes above which the disk is worth nothing, and finding each bad block would take hours.
+/// Failed bytes above which ranges are not retried: the disk is unusable, and finding each bad block would take hours.
 const MAX_RETRIED: Bytes = Bytes::mib(64);
 
 /// The work on one disk.
 pub(crate) struct Work<'a> {
     /// The disk.
     pub place: &'a ClaimedDisk,
-    /// State of the disk that its thread shares.
+    /// State of the disk, shared with other threads.
     pub shared: &'a DiskState,
-    /// Maker of the requests.
+    /// Engine that issues the requests.
     pub lister: &'a dyn ListEngine,
-    /// The most bytes a second.
+    /// Limit of the rate, in bytes a second.
     pub limit: Option<Bytes>,
-    /// Rate that the foreground leaves, where it is watched.
+    /// Rate that the foreground allows; `None` where none is detected.
     pub throttle: Option<&'a Throttle>,
-    /// Set by a signal.
+    /// True once a signal has arrived.
     pub interrupt: &'a AtomicBool,
 }
 
 impl Work<'_> {
-    /// Zeros what is left of the disk, but for its stamp.
+    /// Zeros the rest of the disk, except its stamp.
     ///
     /// # Errors
-    /// The reason for which it ended early.
+    /// The reason why it ended early.
     pub(crate) fn run(&self) -> Result<(), IncompleteReason> {
         let _ended = RaiseOnDrop(from_ref(&self.shared.ended));
         let ended = self.zero();
-        // What a flush has lost comes first: it is why the rest ended.
+        // The error of a flush comes first: it is the reason why the rest ended.
         self.shared.make_durable(self.place)?;
         ended
     }
@@ -68,8 +69,8 @@ impl Work<'_> {
         }
         match offload {
             None => {
-                // A start that was killed may have written places and not said so: then there are
-                // no first writes to be timed any more.
+                // A start that was killed may have written places without recording them: then first writes can no
+                // longer be timed.
                 if untouched && first {
                     self.sample()?;
                 }
@@ -77,7 +78,7 @@ impl Work<'_> {
             }
             Some(how) => {
                 self.offload(how)?;
-                // What the device did not zero itself was never written.
+                // Ranges that the device failed to zero itself are written.
                 self.stream(&self.failed(), REQUEST_SIZE, false)?;
                 if lock(&self.shared.now).passes.is_none() {
                     self.sample()?;
@@ -90,7 +91,7 @@ impl Work<'_> {
             .map_or(Ok(()), |why| Err(IncompleteReason::Gone(why)))
     }
 
-    /// Writes the stamp, and zeros behind it what tells what the disk was.
+    /// Writes the stamp, and zeros the rest of the head, which holds the signatures of the disk's former content.
     fn begin(&self, stamp: &str, offloaded: bool) -> Result<(), IncompleteReason> {
         let block = self.place.stamped();
         match self.place.put_stamp(stamp) {
@@ -99,15 +100,15 @@ impl Work<'_> {
             Err(error) => {
                 let mut disk = lock(&self.shared.now);
                 notice(&format!(
-                    "disksmith: the first block of {} could not be written ({error}); going on. It \
-                     cannot be recognized later: after a kill it would be begun anew.",
+                    "disksmith: the first block of {} could not be written ({error}); zeroing \
+                     continues. The disk cannot be recognized later: after a kill it would be zeroed from the beginning.",
                     disk.path.display()
                 ));
                 disk.fail(block.clone(), error.to_string());
                 disk.unstamped = true;
             }
         }
-        // A device that zeros itself begins there anyway.
+        // With offloading, the head is the first piece anyway.
         if offloaded {
             return Ok(());
         }
@@ -159,11 +160,11 @@ impl Work<'_> {
         }
     }
 
-    /// Makes the device zero what is left.
+    /// Has the device zero the remaining ranges itself.
     fn offload(&self, how: Offload) -> Result<(), IncompleteReason> {
         let began = Instant::now();
         let mut limiter = Limiter::new(self.limit, self.throttle);
-        let mut clocked = PaceRecorder::start(&lock(&self.shared.now).pace, Nanos(0));
+        let mut recorder = PaceRecorder::start(&lock(&self.shared.now).pace, Nanos(0));
         let mut left = self.left();
         let mut doubt = PresenceDoubt::default();
         while !left.is_empty() {
@@ -172,7 +173,7 @@ impl Work<'_> {
                 sleep((until - began.elapsed().into()).into());
             }
             self.check_signals()?;
-            // After the wait, in which a foreground may have come or gone.
+            // Computed after the wait, in which a foreground may have appeared or ended.
             let Some(piece) = left.blocks(limiter.piece(OFFLOADED_PIECE)).next() else {
                 break;
             };
@@ -188,7 +189,7 @@ impl Work<'_> {
                     let mut disk = lock(&self.shared.now);
                     disk.zeroed.insert(piece);
                     disk.latency.record(Nanos::from(issued.elapsed()).0);
-                    clocked.done(&mut disk.pace, began.elapsed().into(), bytes);
+                    recorder.done(&mut disk.pace, began.elapsed().into(), bytes);
                 }
                 Err(error) if error.kind() == std::io::ErrorKind::Unsupported => {
                     return Err(stop_of_error(
@@ -215,7 +216,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Tries again, in small pieces and by writing, what failed.
+    /// Retries the failed ranges, by writing zeros in small pieces.
     fn try_again(&self) -> Result<(), IncompleteReason> {
         let failed = self.failed();
         if failed.is_empty() || failed.total() > MAX_RETRIED {
@@ -224,8 +225,8 @@ impl Work<'_> {
         self.stream(&failed, RETRY_PIECE, false)
     }
 
-    /// Times the first and the second write of a sample of places: of what is not written yet, or,
-    /// where the device has zeroed it, of what it zeroed.
+    /// Times the first and the second write to a sample of places, in the ranges that are not written yet or, with
+    /// offloading, in those that the device has zeroed.
     fn sample(&self) -> Result<(), IncompleteReason> {
         let (of, seed) = {
             let disk = lock(&self.shared.now);
@@ -233,7 +234,7 @@ impl Work<'_> {
                 None => disk.left(),
                 Some(_) => disk.zeroed.subtract(&Ranges::from(self.place.stamped())),
             };
-            // Other places at each start: those of one that was killed may be written already.
+            // Other places at each start: those of a start that was killed may be written already.
             let numbers = disk.stamp.bytes().map(u64::from);
             (
                 of,
@@ -248,7 +249,8 @@ impl Work<'_> {
             let ended = self.list(&mut twice, 1, PLACE);
             let (pairs, written) = twice.pairs();
             written.iter().for_each(|range| self.zeroed(range));
-            // What was never written is still left; what the device zeroed itself is not.
+            // Without offloading, ranges whose write failed are still to be zeroed; with it, they count as zeroed
+            // until now.
             for (range, error) in twice.failed {
                 if is_away(&error) {
                     return Err(stop_of_error("it is gone", &error));

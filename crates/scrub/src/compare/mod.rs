@@ -1,12 +1,12 @@
-//! Compares the copies or the parity of an array's members by reading them directly, without md, while the array is
-//! in use.
+//! Direct comparison: reads the members of an array without md, while the array is in use, and compares their copies or
+//! parity.
 //!
-//! Each member is read by itself, one request after the other, each in an idle gap: a foreground request waits for
-//! the rest of one read at most.
+//! Each member is read separately, one request after the other, each in an idle gap: a foreground request waits at most
+//! for the rest of one read.
 //!
-//! An array that is in use is written while it is read, and its members are not written at one instant. So a
-//! difference is read again a few times, some time apart, and is dropped once it agrees. What still differs then, or
-//! cannot be read, is only suspected: md's own check decides, which blocks writes meanwhile.
+//! An array that is in use is written while it is read, and a write does not reach all members at the same instant. So
+//! ranges that differ are read again a few times, with pauses, and are dropped once they agree. Ranges that still
+//! differ, or cannot be read, are only suspects: md's own check, which blocks writes meanwhile, decides.
 
 mod priority;
 mod readers;
@@ -26,33 +26,32 @@ use priority::lower_priority;
 pub(super) use readers::REQUEST;
 use readers::{Readers, Shares};
 
-/// Pauses before each further read. A write is on its way to all members for milliseconds, seldom for longer
-/// than some hundred.
+/// Pause before each repeated read. A write takes milliseconds to reach all members, seldom more than some hundred.
 const REREAD_DELAYS: [Duration; 3] = [
     Duration::from_millis(20),
     Duration::from_millis(100),
     Duration::from_millis(400),
 ];
 
-/// Positions to compare.
+/// Request to compare a range.
 struct Comparison {
     /// Positions of the check, in bytes.
     range: Range<u64>,
-    /// Pause after a request to a member before the next, where each waits for an idle gap.
+    /// Minimum time between two requests to a member, each of which waits for an idle gap; `None` at full speed.
     spacing: Option<Duration>,
 }
 
 /// Result of reading the members of an array and comparing them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ComparisonResult {
-    /// Positions of the check whose copies are not known to agree, in sectors.
+    /// Positions of the check that are not known to agree, in sectors.
     pub suspects: Ranges,
-    /// Longest time that a member took to read.
+    /// Longest time that reading a member took.
     pub read: Nanos,
 }
 
-/// Compares an array's members, on threads of its own. They end with this; one that waits for a disk which does
-/// not answer ends when that does.
+/// Comparer of an array's members, with its own threads. They end when it is dropped; a thread that waits for a disk
+/// which does not answer ends when the disk answers.
 pub(crate) struct Comparer {
     requests: SyncSender<Comparison>,
     came: Receiver<ComparisonResult>,
@@ -62,7 +61,7 @@ impl Comparer {
     /// Starts the thread that compares the members of an array, which it opens for reading.
     ///
     /// # Errors
-    /// When its layout is not followed, a member cannot be opened, or there is no thread to be had.
+    /// When the array's layout is not supported, a member cannot be opened, or a thread cannot be started.
     pub(crate) fn start(
         root: &Root,
         devices: &Devices,
@@ -95,8 +94,9 @@ impl Comparer {
         Ok(Comparer { requests, came })
     }
 
-    /// Begins with these positions of the check, in idle gaps with so much time between two requests to a member, or
-    /// with `None` at full speed; true if it begins. At most one comparison is under way.
+    /// Begins to compare these positions of the check; true if it begins. `spacing` is the minimum time between two
+    /// requests to a member, which are made in idle gaps; `None` for full speed. At most one comparison runs at a
+    /// time.
     pub(crate) fn begin(&self, range: &Range<Sectors>, spacing: Option<Nanos>) -> bool {
         let range = range.start.bytes().0..range.end.bytes().0;
         let spacing = spacing.map(|apart| Duration::from_nanos(apart.0));
@@ -105,7 +105,7 @@ impl Comparer {
             .is_ok()
     }
 
-    /// Result of the comparison; `None` while it is under way. A thread that is gone suspects everything.
+    /// Result of the comparison; `None` while it runs. If its thread has ended, the whole range is suspected.
     pub(crate) fn try_result(&self, range: &Range<Sectors>) -> Option<ComparisonResult> {
         match self.came.try_recv() {
             Ok(compared) => Some(compared),
@@ -118,7 +118,7 @@ impl Comparer {
     }
 }
 
-/// Comparison under way, and its readers.
+/// Layout of the array and the readers of its members.
 struct Work {
     geometry: Geometry,
     readers: Readers,
@@ -138,7 +138,7 @@ impl Work {
                 break;
             }
             pause_for(pause);
-            // Of all members at once: what is written meanwhile would differ again.
+            // All members are read at once: data that is written between reads would differ again.
             differ = self.differing(&differ, None, &mut suspects).0;
         }
         let sector = Sectors(1).bytes().0;
@@ -152,8 +152,8 @@ impl Work {
         }
     }
 
-    /// Those of the positions whose copies differ. Adds positions that have nothing to compare with to `unread`: a
-    /// disk may try for many seconds to read what it cannot, so that they are not read again.
+    /// The positions whose copies differ, and the longest time that reading a member took. Positions that could not be
+    /// read are added to `unread`, and are not read again: a disk may retry an unreadable sector for many seconds.
     fn differing(
         &mut self,
         positions: &Ranges,
@@ -179,7 +179,8 @@ impl Work {
     }
 }
 
-/// Adds the blocks of a group that differ, or all of it to what is `unread` where a part was not read.
+/// Adds the blocks of a group that differ to `differ`, or, where a part of it was not read, the whole group to
+/// `unread`.
 fn differing_of(
     group: &RelatedParts,
     shares: Option<&Shares>,
@@ -224,7 +225,7 @@ mod tests {
     const CHUNK: u64 = 64 << 10;
     const COMPONENT: u64 = 1 << 20;
 
-    /// A RAID 10 of so many members in files, all of whose copies agree, and the files.
+    /// A RAID 10 of `disks` members in files, all of whose copies agree, and the files.
     fn raid10(disks: u64, layout: u64) -> (Work, Raid10, Vec<File>) {
         let copies = Copies::of(layout, disks).unwrap();
         let ten = Raid10::new(disks, CHUNK, copies, COMPONENT).unwrap();
@@ -248,7 +249,7 @@ mod tests {
         suspects_beside(work, range, |_| ())
     }
 
-    /// The same, while this happens in each pause.
+    /// Suspected ranges, where `happens` is called in each pause.
     fn suspects_beside(work: &mut Work, range: Range<u64>, happens: impl Fn(Duration)) -> Ranges {
         let comparison = Comparison {
             range,
@@ -283,7 +284,7 @@ mod tests {
         }
     }
 
-    /// RAID 5 or 6 of so many members in files, all of whose stripes agree, and the files.
+    /// RAID 5 or 6 of `disks` members in files, all of whose stripes agree, and the files.
     fn parity(disks: u64, parities: u64) -> (Work, Vec<File>) {
         let rotation = Rotation::LeftSymmetric;
         let parity = Parity::new(disks, parities, CHUNK, rotation, COMPONENT).unwrap();
@@ -292,7 +293,8 @@ mod tests {
             let PartRelation::Stripe { data, p, q } = parity.relation(stripe * CHUNK) else {
                 panic!();
             };
-            // With one byte in the first of the data, which Q multiplies by 1, both parities are that byte.
+            // The first data block holds one byte throughout and the others zeros. Q multiplies the first by 1, so
+            // that both parities equal it.
             let held = [Some(data[0].0), Some(p), q];
             for place in held.into_iter().flatten() {
                 let bytes = vec![stripe as u8 + 1; CHUNK as usize];
@@ -350,7 +352,7 @@ mod tests {
         let mut right = vec![0; 512];
         file.read_exact_at(&mut right, place.at).unwrap();
         file.write_all_at(&[255; 512], place.at).unwrap();
-        // The write comes to this member in the second pause.
+        // The write reaches this member in the second pause.
         let arrives = |pause: Duration| {
             if pause == REREAD_DELAYS[1] {
                 file.write_all_at(&right, place.at).unwrap();
@@ -369,7 +371,7 @@ mod tests {
         let row = 2 * half..2 * half + 2 * CHUNK;
         let first = Ranges::from(row.start..row.start + CHUNK);
         assert_eq!(suspects(&mut work, row), first);
-        // Of two requests to a member only the second cannot be read, and is not read again.
+        // Only the second of two requests to a member fails, and it is not repeated.
         let both = Ranges::from(2 * half - (512 << 10)..2 * half + 2 * CHUNK);
         let mut unread = Ranges::new();
         let (differ, _) = work.differing(&both, None, &mut unread);

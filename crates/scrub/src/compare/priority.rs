@@ -2,6 +2,6 @@
 
 /// Lowers the priority of this thread below that of other programs.
 pub(super) fn lower_priority() {
-    // Of Linux a thread is meant (setpriority(2), "C library/kernel differences").
+    // On Linux this sets the priority of the calling thread (setpriority(2), "C library/kernel differences").
     let _ = rustix::process::setpriority_process(None, 19);
 }

@@ -1,5 +1,5 @@
-//! Reads parts of all members at once, each on a thread of its own, in its idle gaps: a member that is slow, or much
-//! in use, delays the other members no longer than the comparison.
+//! Readers of an array's members: each member has its own thread, which reads in the member's idle gaps. A member that
+//! is slow or busy delays the comparison, but not the reads of the other members.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -14,16 +14,16 @@ use super::super::locate::{Disks, RelatedParts};
 use super::priority::lower_priority;
 use reader::{Buffer, IdleGap};
 
-/// Bytes that cloud volumes count as one request (EBS: 256 KiB of an SSD volume).
+/// Maximum size that cloud volumes count as one request (EBS: 256 KiB on SSD volumes).
 pub(crate) const REQUEST: Bytes = Bytes::kib(256);
 
-/// Data read from one member: ranges of it in bytes, one behind the other in memory.
+/// Data read from one member: ranges in bytes of the member, concatenated in memory.
 pub(super) struct MemberData {
     slot: u32,
     ranges: Vec<Range<u64>>,
     /// See [`IdleGap::read`]; `None` not to wait.
     spacing: Option<Duration>,
-    /// Time that the reads took.
+    /// Total time of the reads.
     took: Duration,
     buffer: Buffer,
     /// Ranges that could not be read.
@@ -36,7 +36,7 @@ impl MemberData {
         lengths.sum::<u64>() as usize
     }
 
-    /// Reads it by one request after the other, each in an idle gap.
+    /// Reads the ranges, one request after the other, each in an idle gap.
     fn read(&mut self, members: &Disks, idle_gap: &mut IdleGap) {
         let (slot, spacing) = (self.slot, self.spacing);
         let mut took = Duration::ZERO;
@@ -55,7 +55,7 @@ impl MemberData {
         self.took = took;
     }
 
-    /// Data from a place on.
+    /// The data at offset `at` of the member; `None` where it was not read.
     fn part(&self, at: u64, length: Bytes) -> Option<&[u8]> {
         let is_in = |failed: &Range<u64>| failed.start < at + length.0 && at < failed.end;
         if self.failed.iter().any(is_in) {
@@ -77,14 +77,13 @@ impl MemberData {
 pub(super) struct Shares(BTreeMap<u32, MemberData>);
 
 impl Shares {
-    /// Time of the member that took longest to read.
+    /// Longest time that reading a member took.
     pub(super) fn longest(&self) -> Nanos {
         let longest = self.0.values().map(|share| share.took).max();
         longest.map_or(Nanos(0), Nanos::from)
     }
 
-    /// Data of a member from `at` on, in bytes from where the array's data begins on it; `None` where that was
-    /// not read.
+    /// Data of a member at `at`, in bytes from the start of the array's data on it; `None` where it was not read.
     pub(super) fn part(&self, slot: u32, at: u64, length: Bytes) -> Option<&[u8]> {
         self.0.get(&slot)?.part(at, length)
     }
@@ -94,7 +93,7 @@ impl Shares {
 pub(super) struct Readers {
     senders: BTreeMap<u32, Sender<MemberData>>,
     came: Receiver<MemberData>,
-    /// Memory that was read into before.
+    /// Buffers of earlier reads, for reuse.
     spare: Vec<Buffer>,
 }
 
@@ -102,7 +101,7 @@ impl Readers {
     /// Starts a thread for each of these members.
     ///
     /// # Errors
-    /// When there is no thread to be had.
+    /// When a thread cannot be started.
     pub(super) fn start(members: Disks) -> io::Result<Readers> {
         let members = Arc::new(members);
         let (answer, came) = channel();
@@ -131,8 +130,9 @@ impl Readers {
         })
     }
 
-    /// Reads the parts of these groups from all members at once, in idle gaps with so much time between two requests
-    /// to one, or with `None` at full speed; `None` where a thread is gone. Missing members are left out.
+    /// Reads the parts of these groups from all members at once; missing members are left out. `spacing` is the
+    /// minimum time between two requests to a member, which are made in idle gaps; `None` for full speed. Returns
+    /// `None` where a thread has ended.
     pub(super) fn read<'a>(
         &mut self,
         groups: impl Iterator<Item = &'a RelatedParts>,
@@ -162,14 +162,14 @@ impl Readers {
         Some(Shares(shares))
     }
 
-    /// Takes memory back that is not compared any more.
+    /// Returns the buffers of a finished comparison for reuse.
     pub(super) fn give_back(&mut self, shares: Shares) {
         let shares = shares.0.into_values();
         self.spare.extend(shares.map(|share| share.buffer));
     }
 }
 
-/// Parts of a range that are read by one request each.
+/// The range, divided into requests.
 fn requests_of(range: &Range<u64>) -> impl Iterator<Item = Range<u64>> {
     let (start, end) = (range.start, range.end);
     (start..end)
@@ -177,7 +177,7 @@ fn requests_of(range: &Range<u64>) -> impl Iterator<Item = Range<u64>> {
         .map(move |from| from..end.min(from + REQUEST.0))
 }
 
-/// Ranges to be read from each member for these groups; neighbours are one.
+/// Ranges to read from each member for these groups; adjacent ranges are joined.
 fn ranges<'a>(groups: impl Iterator<Item = &'a RelatedParts>) -> BTreeMap<u32, Vec<Range<u64>>> {
     let mut all: BTreeMap<u32, Vec<Range<u64>>> = BTreeMap::new();
     for group in groups {
@@ -199,7 +199,7 @@ pub(super) mod tests {
     use super::*;
     use std::fs::File;
 
-    /// Members in files of this length, and the files.
+    /// `number` members in files of `length` bytes, and the files.
     pub(in super::super) fn members(number: usize, length: u64) -> (Disks, Vec<File>) {
         let files: Vec<File> = (0..number)
             .map(|_| {

@@ -1,4 +1,4 @@
-//! Steps of a direct comparison of the members: what is read next, how much at once, and what is suspected.
+//! Steps of a direct comparison of the members: the range and size of each read, and the ranges that are suspected.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -9,26 +9,28 @@ use study::pace::Allowed;
 
 use crate::compare::{ComparisonResult, REQUEST};
 
-/// Most requests to each member in a step: more than one where the rate demands it, so that members need not wait
-/// for each other after each; few, because a step is not interrupted when a foreground appears.
+/// Maximum number of requests to each member in a step. At a high rate there is more than one, so that members do not
+/// wait for each other after every request; they are few, because a step is not interrupted when a foreground appears.
 const MAX_REQUESTS_PER_MEMBER: u64 = 4;
-/// Duration of a step, about, in seconds, if it has more than one request of each member.
+/// Approximate duration, in seconds, of a step with more than one request to each member.
 const STEP_S: f64 = 0.1;
-/// Distance of the requests to one member, as a share of the interval that the rate gives, so that a late one is made
-/// up for; at most this share of a step, so that a slow rate does not last longer than it should.
+/// Minimum time between two requests to a member, as a share of the interval that follows from the rate. It is below
+/// 1, so that delays are made up for. The interval is bounded by [`STEP_S`], so that a step at a slow rate is not too
+/// long.
 const REQUEST_SPACING: f64 = 0.7;
-/// Steps that may be made up for at most.
+/// Maximum number of steps that may be made up for.
 const STEPS: f64 = 2.0;
-/// Weight of the last step in the rate of the members.
+/// Weight of the last step in the average rate of the members.
 const LAST_STEP_WEIGHT: f64 = 0.2;
-/// Much of a step is suspected where at least one part in so many is.
+/// A step counts as mostly suspected if at least one part in this number of its sectors is suspected.
 const SUSPECT_STEP_DIVISOR: u64 = 4;
-/// Number of polls, while a step takes as long as it does, for its completion and for the start of the next
-/// one; within these bounds.
+/// Number of polls within the duration of a step, for its completion or the start of the next one.
 const POLLS_PER_STEP: f64 = 8.0;
+/// Minimum interval between these polls, in seconds.
 const MIN_POLL_S: f64 = 0.001;
+/// Maximum interval between these polls, in seconds.
 const MAX_POLL_S: f64 = 0.005;
-/// Time until the next poll while nothing may begin.
+/// Time until the next poll while no step may begin.
 const IDLE_POLL: Nanos = Nanos(20_000_000);
 
 /// State of the direct comparison.
@@ -37,28 +39,28 @@ pub(super) struct DirectComparison {
     /// Position up to which the members are read.
     pub(super) at: Sectors,
     pub(super) of: Sectors,
-    /// Progress is known at multiples of this, where md may be sent.
+    /// Unit of the comparison: progress is known, and md may check, at multiples of it.
     pub(super) unit: Sectors,
-    /// Length of one request to each member, in whole units where it is more than one, and the number of them
-    /// in a step.
+    /// Length that one request to each member covers, in whole units where it is at least one unit.
     request: Sectors,
+    /// Number of requests to each member in a step.
     deep: u64,
-    /// Time from one request to a member until the next may begin.
+    /// Minimum time between the starts of two requests to a member.
     pub(super) apart: Nanos,
-    /// Bytes that may be read now; negative when it was ahead.
+    /// Bytes that may be read now; negative after a step that the rate does not cover yet.
     credit: f64,
-    /// The step that is under way.
+    /// The step in progress.
     pub(super) reads: Option<Range<Sectors>>,
     /// Rate of the members while they read, in bytes a second.
     device_rate: Option<f64>,
-    /// Number of the last steps in a row of which much was suspected.
+    /// Number of consecutive steps, up to the last, that were mostly suspected.
     pub(super) suspected: u32,
-    /// Suspected ranges, in units, since the progress was known last.
+    /// Suspected ranges, in whole units, that md has yet to check.
     pub(super) suspects: VecDeque<Range<Sectors>>,
 }
 
 impl DirectComparison {
-    /// A comparison from a multiple of `unit` to the end of the check, over so many members at once.
+    /// A comparison from `at` to the end `of` the check, over `wide` members at once.
     pub(super) fn new(at: Sectors, of: Sectors, unit: Sectors, wide: u64) -> DirectComparison {
         let request = Sectors::of(REQUEST).0.saturating_mul(wide);
         let whole = request / unit.0.max(1) * unit.0;
@@ -77,7 +79,7 @@ impl DirectComparison {
         }
     }
 
-    /// Adds the credit of so many seconds at the allowed rate.
+    /// Adds the credit of `seconds` at the allowed rate.
     pub(super) fn pass(&mut self, may: Allowed, seconds: f64) {
         if let Allowed::Rate(rate) = may {
             let one = self.request.bytes().0 as f64 / rate.max(1.0);
@@ -88,20 +90,20 @@ impl DirectComparison {
         }
     }
 
-    /// Length that is read at once.
+    /// Length of a step.
     fn step(&self) -> Sectors {
         Sectors(self.request.0.saturating_mul(self.deep))
     }
 
     /// The step that may begin now.
     pub(super) fn next(&self) -> Option<Range<Sectors>> {
-        // What is suspected waits for the end of its unit, and all else for md.
+        // With suspects, the current unit is completed first; md then checks them before anything else is read.
         let may_go_on = self.suspects.is_empty() || !self.is_whole();
         let is_due = self.reads.is_none() && may_go_on && self.credit >= 0.0;
         if !is_due || self.at >= self.of {
             return None;
         }
-        // What comes to the end of a unit ends at one, wherever it began.
+        // A step that reaches the end of a unit ends at a unit's end, wherever it began.
         let reaches = self.at.0.saturating_add(self.step().0);
         let whole = reaches / self.unit.0 * self.unit.0;
         let ends = if whole > self.at.0 { whole } else { reaches };
@@ -114,8 +116,8 @@ impl DirectComparison {
         self.reads = Some(step);
     }
 
-    /// Takes the result of a step. Gives the rate of the members while they read, in bytes a second; `None` where
-    /// parts were read again.
+    /// Takes the result of a step. Returns the average rate of the members while they read, in bytes a second; `None`
+    /// where parts were read repeatedly.
     pub(super) fn complete_step(&mut self, compared: &ComparisonResult) -> Option<f64> {
         let step = self.reads.take()?;
         let bytes = Sectors(step.end.0 - step.start.0).bytes().0 as f64;
@@ -126,7 +128,7 @@ impl DirectComparison {
         let is_much =
             SUSPECT_STEP_DIVISOR * compared.suspects.total().0 >= step.end.0 - step.start.0;
         self.suspected = if is_much { self.suspected + 1 } else { 0 };
-        // Of what was read again and again that tells nothing.
+        // The time of a step that was read repeatedly is not a measure of the rate.
         if !compared.suspects.is_empty() {
             return None;
         }
@@ -136,7 +138,7 @@ impl DirectComparison {
         Some(*device_rate)
     }
 
-    /// Adds what is suspected, in whole units.
+    /// Adds a suspected range, extended to whole units.
     fn suspect(&mut self, range: Range<u64>) {
         let start = Sectors(range.start / self.unit.0 * self.unit.0);
         let end = Sectors(range.end.div_ceil(self.unit.0) * self.unit.0);
@@ -146,12 +148,12 @@ impl DirectComparison {
         }
     }
 
-    /// True if a unit is whole, so that the progress is known.
+    /// True if the position is at the end of a unit, so that the progress is known.
     pub(super) fn is_whole(&self) -> bool {
         self.at.0.is_multiple_of(self.unit.0) || self.at >= self.of
     }
 
-    /// True if nothing is under way, and nothing begun that is not done.
+    /// True if no step is in progress, no range is suspected, and the position is at the end of a unit.
     pub(super) fn is_at_rest(&self) -> bool {
         self.reads.is_none() && self.suspects.is_empty() && self.is_whole()
     }

@@ -1,5 +1,5 @@
 //! Tests of the whole controller on a modelled array with noise, and with superblocks that md writes: the foreground
-//! keeps its latency target, and the check gets what that leaves.
+//! keeps its latency target, and the check gets the remaining capacity.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use super::model::{Event, Load, Model, Noise};
@@ -25,8 +25,8 @@ fn p99(seconds: f64) -> Option<Targets> {
     })
 }
 
-/// An array of which the foreground takes this share. At a third of what is left, the latency is half as
-/// much again, as in a queue (M/M/1); a check that takes notice of it goes at half of what is left.
+/// Load of a foreground that uses this share of the array's capacity. A check at a third of the remaining capacity
+/// raises its latency by half, as in an M/M/1 queue; a check that yields to it runs at half of the remaining capacity.
 fn at(share: f64, noise: Noise) -> Load {
     let left = 1.0 - share;
     let alone = 0.002 / left;
@@ -40,7 +40,7 @@ fn at(share: f64, noise: Noise) -> Load {
     }
 }
 
-/// Lets it run for so many seconds.
+/// Runs the check for `seconds`.
 fn run(model: &mut Model, targets: Option<Targets>, seconds: u64) -> DriveResult {
     let end = (seconds * SECOND, Event::Stop(StopCause::Signal));
     model.events.push(end);
@@ -58,8 +58,8 @@ fn quantile(model: &Model, from: u64, to: u64, share: f64) -> f64 {
     latency[((latency.len() - 1) as f64 * share) as usize]
 }
 
-/// Sectors a second that keep the p99.9 within 1.5 times what it is `alone`: the check goes in turns at its
-/// gentle speed or not at all, and that is how long it may go.
+/// Rate in sectors a second at which the p99.9 stays within 1.5 times its value `alone`. The check alternates between
+/// its gentle speed and a pause; the share of the time at gentle speed follows from the limit.
 fn spare(load: Load, alone: f64) -> f64 {
     let mut model = Model::new(1, DEVICE_SECTORS_PER_S);
     model.load = load;
@@ -73,7 +73,7 @@ fn spare(load: Load, alone: f64) -> f64 {
     turn * load.gentle * DEVICE_SECTORS_PER_S
 }
 
-/// Sectors a second.
+/// Mean rate between two seconds of the history, in sectors a second.
 fn rate(model: &Model, from: usize, to: usize) -> f64 {
     model.history[from..to].iter().map(|one| one.0).sum::<f64>() / (to - from) as f64
 }
@@ -103,9 +103,9 @@ fn the_foreground_keeps_what_it_was_promised_and_the_check_gets_the_rest() {
                 "{noise:?} {share}: p99.9 {slower:.2} times, rate {got:.2} of what is spare"
             );
             println!("{what}");
-            // The aims are 1.5 and 0.83. Where latencies have tails, the promise for the mean is reached before that
-            // of the slowest, and less of what is spare is got.
-            // At 90 % of load latency wins: few probes come, and the speed is only above the least.
+            // The aims are 1.5 and 0.83. Where latencies have long tails, the target of the mean is reached before
+            // that of the slowest requests, and less of the spare capacity is used. At 90 % load latency has priority:
+            // few probes are made, and the rate is only above the minimum.
             let least = match noise {
                 _ if share > 0.8 => 0.15,
                 Noise::Tail => 0.55,
@@ -194,7 +194,7 @@ fn whoever_comes_gets_the_disks_within_a_second_however_far_the_sync_window_reac
     assert!(rate(&model, 20, 60) > 0.95 * DEVICE_SECTORS_PER_S, "alone");
     let after = rate(&model, 61, 68);
     assert!(after < 0.01 * DEVICE_SECTORS_PER_S, "{after}");
-    // A load that grows while the check goes on raises the latency too.
+    // A load that grows during the check raises the latency too.
     let mut model = Model::new(u64::MAX / 4096, DEVICE_SECTORS_PER_S);
     model.load = load;
     let heavy = Load { cost: 2.0, ..load };
@@ -245,7 +245,7 @@ fn a_journal_is_no_foreground() {
     assert!(got > 0.93 * DEVICE_SECTORS_PER_S, "{got}");
 }
 
-/// A request waits for 0.3 seconds behind a check at full speed.
+/// Load in which a foreground request beside a check at full speed waits for 0.3 seconds.
 fn slow_volumes() -> Load {
     Load {
         rate: 0.0,
@@ -295,7 +295,7 @@ fn a_journal_on_slow_volumes_is_no_foreground_either() {
 #[test]
 fn the_least_rate_costs_few_superblocks() {
     let mut model = Model::new(u64::MAX / 4096, DEVICE_SECTORS_PER_S);
-    // Whatever is checked delays all.
+    // Any check delays all requests.
     model.load = Load {
         cost: 50.0,
         ..at(0.3, Noise::None)

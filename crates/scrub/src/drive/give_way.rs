@@ -1,12 +1,12 @@
-//! Compares the members directly while there is a foreground: they are read and compared here, and md checks only
-//! suspected chunks. Without a foreground md checks all.
+//! Direct comparison while there is a foreground: this process reads and compares the members, and md checks only
+//! suspected chunks. Without a foreground md checks everything.
 //!
-//! md's check makes many small requests, each of which waits in the queues of its members. RAID 10 is worse: each
-//! request waits until all foreground requests have completed, and lets none begin meanwhile (`raise_barrier`,
-//! drivers/md/raid10.c), so that members which are busy for half of the time get little done. Large direct reads are
-//! few, and wait in the queues of the disks like any other read.
+//! md's check makes many small requests, each of which waits in the queues of the members. RAID 10 is worse: each
+//! request waits until all foreground requests have completed, and none begins meanwhile (`raise_barrier`,
+//! drivers/md/raid10.c), so that members which are busy for half of the time do little useful work. Large direct reads
+//! are few, and wait in the queues of the disks like any other read.
 //!
-//! While members are read, md does nothing, and nothing delays work that it may have to do: `sync_max` is `max`. The
+//! While members are read directly, md is idle and `sync_max` is `max`, so that any other work of md can begin. The
 //! progress is known at the end of each unit, where md can take over.
 
 use linux::md::sync::{Sectors, SyncMax, SyncState, Tunable};
@@ -17,18 +17,16 @@ use study::pace::Allowed;
 use super::direct::DirectComparison;
 use super::{ArrayControl, Drive, ScrubEnd, SyncWindow, TICK, TIMEOUT, Throttle};
 
-/// Number of steps in a row, of each of which much is suspected, after which md checks by itself: it is faster where
-/// much differs.
+/// Number of consecutive mostly suspected steps after which md checks instead: it is faster where much differs.
 const MAX_SUSPECT_STEPS: u32 = 4;
-/// Time after that, or after the readers stopped or were too slow for a deadline, until direct comparison is tried
-/// again.
+/// Time until direct comparison is tried again after it was given up.
 const DIRECT_RETRY_DELAY: Nanos = Nanos(600_000_000_000);
 /// Longest time after the end of a check for which md refuses an action (EBUSY), though it reports `idle`
 /// (`md_check_recovery`, drivers/md/md.c).
 const BUSY_TIMEOUT: Nanos = Nanos(1_000_000_000);
 
 impl<W: ArrayControl> Drive<'_, W> {
-    /// Time for which nothing is to be done.
+    /// Time until the next action of the driver.
     pub(super) fn rest(&self, now: Nanos) -> Nanos {
         match &self.direct {
             Some(direct) if !self.began => direct.rest(),
@@ -36,10 +34,10 @@ impl<W: ArrayControl> Drive<'_, W> {
         }
     }
 
-    /// True if md's check is to give way to reads of the members.
+    /// True if direct comparison is to replace md's check now.
     fn is_to_compare(&mut self) -> bool {
         if self.direct.is_some() {
-            // What it was sent for is done.
+            // md has checked the suspected chunk for which it was started.
             return self.window.has_stopped(self.at.done);
         }
         let now = self.control.now();
@@ -49,8 +47,9 @@ impl<W: ArrayControl> Drive<'_, W> {
     }
 
     /// Ends md's check, where the foreground would wait for it, and continues with direct comparison. At `sync_max`
-    /// the progress is known. Elsewhere md reports a position that it has surely passed, and the mismatches up to its
-    /// real position: if it found any since the last stop, that part is checked again. A repair has rewritten it.
+    /// the progress is known. Elsewhere md reports a position that it has certainly passed, and the mismatches up to
+    /// its real position: if it found any since the last stop, that part is checked again. (A repair has rewritten
+    /// them.)
     pub(super) fn switch_to_direct(&mut self, now: Nanos) -> linux::Result<Option<ScrubEnd>> {
         if !self.is_to_compare() {
             return Ok(None);
@@ -70,7 +69,7 @@ impl<W: ArrayControl> Drive<'_, W> {
         if let Some(turned) = self.set(Throttle::Gentle)? {
             return Ok(Some(turned));
         }
-        // Where md's next check begins is 0 before nothing tells any more that it was moved.
+        // `sync_min` is reset before `sync_max`, whose finite value shows that the tunables were changed.
         let min = self.task.min.0.to_string();
         let ends = [
             (Tunable::Min, "0"),
@@ -86,14 +85,14 @@ impl<W: ArrayControl> Drive<'_, W> {
         self.pace.set_stepped(false);
         if self.direct.is_none() {
             let (unit, wide) = (self.window.unit(), self.task.wide);
-            // Where it began is known, though it may be no place where md could stop.
+            // The start position is known, even if md could not stop there.
             let from = self.window.last_stop(self.at.done);
             self.direct = Some(DirectComparison::new(from, self.at.of, unit, wide));
         }
         Ok(None)
     }
 
-    /// Takes what md did up to where it was ended, as far as that is known.
+    /// Takes md's progress up to its end, as far as it is certain.
     fn take_certain_progress(&mut self) {
         let repairs = self.task.action == SyncAction::Repair;
         let found = self.at.mismatches_seen != self.at.mismatches;
@@ -103,14 +102,13 @@ impl<W: ArrayControl> Drive<'_, W> {
         }
     }
 
-    /// Position that a check surely reached which has ended before its end (`curr_resync_completed`,
-    /// drivers/md/md.c).
+    /// Position that an interrupted check has certainly reached (`curr_resync_completed`, drivers/md/md.c).
     fn reached(&mut self) -> Option<Sectors> {
         let shown = self.control.tunable(Tunable::Min)?;
         shown.trim().parse().ok().map(Sectors)
     }
 
-    /// Does what md refuses for as long as it ends a check.
+    /// Repeats an action that md refuses while it ends a check, for at most [`BUSY_TIMEOUT`].
     pub(super) fn retried(
         &mut self,
         mut act: impl FnMut(&mut W) -> linux::Result<()>,
@@ -126,8 +124,8 @@ impl<W: ArrayControl> Drive<'_, W> {
         }
     }
 
-    /// Ends md's check, to begin it again later; if md does not end it, it goes on as it was. Takes what it has
-    /// counted until it had ended.
+    /// Ends md's check for the time being, and takes the mismatches that it has counted. If md does not end it, the
+    /// check continues. Returns a reason to end the scrub, if there is one.
     fn end_for_now(&mut self, now: Nanos) -> linux::Result<Option<ScrubEnd>> {
         let until = now + TIMEOUT;
         loop {
@@ -136,7 +134,7 @@ impl<W: ArrayControl> Drive<'_, W> {
                 if self.control.now() >= until {
                     return Ok(None);
                 }
-                // Before its thread has begun, md takes no notice.
+                // md ignores the request until its thread has begun.
                 self.control.write_sync_action(SyncAction::Idle)?;
                 self.control.rest(TICK);
                 continue;
@@ -156,7 +154,7 @@ impl<W: ArrayControl> Drive<'_, W> {
         }
     }
 
-    /// Continues, directly or with md. `None` while md checks.
+    /// Continues the direct comparison, or has md check suspected chunks. `None` while md checks.
     pub(super) fn tick_direct(&mut self, now: Nanos) -> linux::Result<Option<Option<ScrubEnd>>> {
         let Some(direct) = self.direct.as_mut().filter(|_| !self.began) else {
             return Ok(None);
@@ -186,7 +184,7 @@ impl<W: ArrayControl> Drive<'_, W> {
                 .as_ref()
                 .is_some_and(|direct| direct.reads.is_some());
             self.observe(now, is_busy);
-            // Where md does not delay all foreground requests, it gets more of the queues with its many requests.
+            // Where md does not delay all foreground requests, its many requests get a larger share of the queues.
             if !self.task.holds_all && self.pace.falls_short() {
                 self.lost = Some(now);
             }
@@ -197,7 +195,7 @@ impl<W: ArrayControl> Drive<'_, W> {
         self.begin_next(now, seconds).map(Some)
     }
 
-    /// Begins the next step, or md's check, or is done.
+    /// Begins the next step or md's check, or ends the scrub where everything is checked.
     fn begin_next(&mut self, now: Nanos, seconds: f64) -> linux::Result<Option<ScrubEnd>> {
         let may = self.pace.allowed();
         let Some(direct) = &mut self.direct else {
@@ -208,7 +206,7 @@ impl<W: ArrayControl> Drive<'_, W> {
             return Ok(Some(self.done()));
         }
         if (may == Allowed::All || self.lost.is_some()) && direct.reads.is_none() {
-            // What is suspected lies behind what is done.
+            // The suspected ranges lie beyond `done`.
             self.direct = None;
             return self.send(self.at.done, None);
         }
@@ -233,7 +231,7 @@ impl<W: ArrayControl> Drive<'_, W> {
         Ok(None)
     }
 
-    /// Lets md check from there on; up to `to`, if that is given, after which direct comparison continues.
+    /// Starts md's check at `from`; with `to`, up to there, after which direct comparison continues.
     fn send(&mut self, from: Sectors, to: Option<Sectors>) -> linux::Result<Option<ScrubEnd>> {
         self.pace.set_stepped(true);
         let now = self.control.now();
@@ -253,7 +251,8 @@ impl<W: ArrayControl> Drive<'_, W> {
         }
     }
 
-    /// Meaning of md's refusal between two of its checks: other work has begun, which must not be delayed.
+    /// The end after md refused an action between two of its checks, where it has begun other work, which must not be
+    /// delayed; otherwise the error.
     fn ending_of_refusal(
         &mut self,
         now: Nanos,
@@ -276,7 +275,7 @@ impl<W: ArrayControl> Drive<'_, W> {
         self.poll_seldom(now, false)
     }
 
-    /// Ends the scrub, with all done.
+    /// Ends the scrub, with everything checked.
     pub(super) fn done(&mut self) -> ScrubEnd {
         self.at.done = self.at.of;
         self.at.live = self.at.of;
@@ -285,7 +284,7 @@ impl<W: ArrayControl> Drive<'_, W> {
     }
 }
 
-/// End for an array that md works on though it should do nothing; `None` where it does nothing.
+/// The end where md works on an array on which it should be idle; `None` where it is idle.
 fn ending_of_state(state: &SyncState) -> Option<ScrubEnd> {
     match state.action {
         _ if state.degraded > 0 => Some(ScrubEnd::Degraded),

@@ -1,11 +1,11 @@
-//! A model of md's check, of the array below it and of a foreground, with known truth.
+//! A model of md's check, of the array below it and of a foreground, whose mismatches are known.
 //!
-//! As in the kernel (drivers/md/md.c, md_do_sync): a thread goes from `sync_min` to `sync_max`, drains
-//! and waits there, sleeps for half a second where it is faster than `sync_speed_max`, forgets both
-//! ends when it is done, and keeps where it was when it is ended. What is done is shown at a stop, or
-//! every ten seconds, or when half of the way to the stop is done; then md drains and writes the superblock
-//! of all members. Below `sync_speed_min` it ignores the foreground; above, it goes slower while there
-//! is one. `mismatch_cnt` begins at zero with each check. Of RAID 10 there is a [`Barrier`] too.
+//! As in the kernel (drivers/md/md.c, md_do_sync): a thread proceeds from `sync_min` to `sync_max`, drains and waits
+//! there, sleeps for half a second where it is faster than `sync_speed_max`, resets both ends when it is done, and
+//! sets `sync_min` to its position when it is interrupted. Progress is reported at a stop, every ten seconds, and when
+//! half of the way to the stop is done; then md drains and writes the superblock of all members. Below
+//! `sync_speed_min` it ignores the foreground; above, it is slower while there is one. `mismatch_cnt` begins at zero
+//! with each check. For RAID 10 there is a [`Barrier`] too.
 
 mod barrier;
 mod direct;
@@ -26,11 +26,11 @@ pub(super) use barrier::Barrier;
 use barrier::Crossing;
 use direct::DirectComparison;
 
-/// The step in which time goes on.
+/// Step of the simulated time, in nanoseconds.
 const STEP: u64 = 1_000_000;
 const SECOND: u64 = 1_000_000_000;
 
-/// A check of all, over so many members at once.
+/// A check of the whole array, over `wide` members at once.
 pub(super) fn task(wide: u64) -> Task {
     Task {
         action: SyncAction::Check,
@@ -45,9 +45,9 @@ pub(super) fn task(wide: u64) -> Task {
     }
 }
 
-/// Checks in start after start until all is done. Each is ended by a signal at an odd moment, or killed, which leaves
-/// what was reported last. Each of 400 mismatches is found once. `prepare` gives a start its model, and the moment of
-/// its end. Returns whether members were compared directly.
+/// Runs starts until the whole array is checked, and asserts that each of 400 mismatches is found once. Each start ends
+/// by a signal at some moment, or is killed, which leaves the last reported progress. `prepare` returns the model of a
+/// start and the time of its end. Returns true if members were compared directly.
 pub(super) fn assert_found_once(
     of: u64,
     task: impl Fn() -> Task,
@@ -93,52 +93,52 @@ pub(super) fn assert_found_once(
 pub(super) enum Noise {
     None,
     Exponential,
-    /// One request in fifty waits for something else, as on cloud volumes.
+    /// One request in fifty takes much longer, as on cloud volumes.
     Tail,
 }
 
-/// The foreground at a moment.
+/// The foreground, and the effect of a check on it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Load {
-    /// Requests a second.
+    /// Rate of requests, per second.
     pub rate: f64,
-    /// The latency by itself, in seconds.
+    /// Mean latency without a check, in seconds.
     pub alone: f64,
     /// Latency that a check at full speed adds, in seconds.
     pub cost: f64,
-    /// Share of full speed of a check that yields to the foreground.
+    /// Speed of a check that yields to the foreground, as a share of full speed.
     pub gentle: f64,
     pub noise: Noise,
-    /// Delay by each request of RAID 10's check.
+    /// Delay by each request of a check of RAID 10.
     pub barrier: Option<Barrier>,
 }
 
-/// A closed-loop client, which issues the next request when the last one is answered.
+/// A closed-loop client, which issues the next request when the last one has completed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Client {
     since: u64,
     until: u64,
 }
 
-/// md drains and writes the superblock in this time.
+/// Time in which md drains and writes the superblocks, in nanoseconds.
 const SUPERBLOCK: u64 = 8_000_000;
-/// Effect of that on the foreground, as a share of the effect of a check at full speed.
+/// Effect of these writes on the foreground, as a share of the effect of a check at full speed.
 const ITS_SHARE: f64 = 0.1;
 
-/// Event at a moment.
+/// An event in a simulation.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Event {
     Stop(StopCause),
     /// Another program writes this to `sync_action`.
     Act(SyncAction),
-    /// md begins this by itself.
+    /// md begins this action by itself.
     Begins(SyncAction),
     Fails,
     Turns(Tunable, u64),
     Gone,
-    /// An array on the same disks is to be made whole.
+    /// md has to recover another array on the same disks.
     Waits,
-    /// md does not let it begin, because of such an array.
+    /// md does not let the check begin, because of another array on the same disks.
     Delayed,
     Load(Load),
     /// A closed-loop client appears.
@@ -156,22 +156,23 @@ pub(super) struct Model {
     pub until: SyncMax,
     pub speed_min: SpeedLimit,
     pub speed_max: SpeedLimit,
-    /// Sectors a second that the members give.
+    /// Full speed of the members, in sectors a second.
     pub fastest: f64,
     sleeps_until: u64,
     writes_until: u64,
-    /// Time for which md refuses actions after the end of a check, and the end of that time.
+    /// Time for which md refuses actions after the end of a check, in nanoseconds.
     pub reaps: u64,
+    /// Time until which md refuses actions now.
     reaped: u64,
-    /// Number of times that it has written the superblock.
+    /// Number of times that md has written the superblocks.
     pub superblocks: u32,
     due: f64,
-    /// The latencies of the foreground's requests, with when they were made.
+    /// Time in nanoseconds and latency in seconds of each foreground request.
     pub latencies: Vec<(u64, f64)>,
-    /// Places of mismatches.
+    /// Positions of mismatches.
     pub bad: Vec<u64>,
     pub found: u64,
-    /// True if its thread is about to begin, and shows the count of the last check.
+    /// True while md's thread has not begun yet, so that md shows the count of the previous check.
     begins: bool,
     pub degraded: u32,
     pub there: bool,
@@ -188,11 +189,12 @@ pub(super) struct Model {
     client: Option<Client>,
     others: f64,
     busy: f64,
-    /// Seconds in which foreground requests were outstanding, and since when they are counted.
+    /// Time for which foreground requests were in flight since `seen_at`, in seconds.
     waited: f64,
+    /// Time of the last sample, in nanoseconds.
     seen_at: u64,
     probes_at: u64,
-    /// Least time between two probes, in seconds, if there are any.
+    /// Minimum time between two probes, in seconds; `None` without probes.
     probing: Option<f64>,
     pub random: u64,
     /// For each second: sectors checked, and the mean latency of the foreground.
@@ -273,7 +275,7 @@ impl Model {
         }
     }
 
-    /// Ends md's work before its end, as an error or a word does.
+    /// Interrupts md's check, as an error or a write to `sync_action` does.
     fn break_off(&mut self) {
         if self.action != SyncAction::Idle {
             self.min = self.completed;
@@ -282,7 +284,7 @@ impl Model {
         }
     }
 
-    /// Refuses what is written while md ends a check.
+    /// Refuses a write while md ends a check.
     fn is_reaped(&self) -> linux::Result<()> {
         match self.now < self.reaped {
             true => Err(busy("md")),
@@ -347,7 +349,7 @@ impl Model {
             .barrier
             .map_or(self.load.cost, |barrier| barrier.cost);
         let latency = self.load.alone + share * self.load.cost;
-        // Each read of a member starts in an idle gap: a request that comes then waits for the rest of one read.
+        // Each read of a member starts in an idle gap: a request that arrives then waits for the rest of one read.
         let one_read = 2.0 * read_share * read_cost;
         let waits = self.crossing.waits(self.load.barrier, self.now, seconds);
         self.others += self.load.rate * seconds;
@@ -376,7 +378,7 @@ impl Model {
         if let Some(gap_s) = self.probing
             && self.now >= self.probes_at
         {
-            // At odd moments: at even ones each would meet the same moment of a step.
+            // At random intervals: at constant ones each probe would fall at the same moment of a step.
             let latency = latency * self.noise() + waits + self.rest_of(one_read);
             let gap_s = gap_s * (0.5 + self.draw());
             self.probes_at = self.now + ((gap_s + latency) * 1e9) as u64;
@@ -392,7 +394,7 @@ impl Model {
         }
     }
 
-    /// Evenly between 0 and 1 (Knuth's generator for 64 bits).
+    /// A uniformly distributed number between 0 and 1 (Knuth's generator for 64 bits).
     fn draw(&mut self) -> f64 {
         self.random = self
             .random
@@ -401,7 +403,7 @@ impl Model {
         ((self.random >> 33) as f64 + 0.5) / f64::from(1_u32 << 31)
     }
 
-    /// Rest of an operation of so many seconds that a request which comes at any moment waits for.
+    /// Remaining time of an operation of `seconds` for a request that arrives at a random moment of it.
     fn rest_of(&mut self, seconds: f64) -> f64 {
         match seconds > 0.0 {
             true => seconds * self.draw(),
@@ -409,7 +411,7 @@ impl Model {
         }
     }
 
-    /// A factor with a mean of 1.
+    /// A random factor with a mean of 1, by the load's distribution.
     pub(super) fn noise(&mut self) -> f64 {
         match self.load.noise {
             Noise::None => 1.0,
@@ -446,7 +448,7 @@ impl Model {
             self.completed_at = self.now;
         }
         if self.position >= self.of as f64 {
-            // It has come to the end, and forgets both ends.
+            // The check has reached the end, and md resets `sync_min` and `sync_max`.
             (self.min, self.until) = (0, SyncMax::End);
             self.action = SyncAction::Idle;
             return;
@@ -466,7 +468,7 @@ impl Model {
         let to = (self.position + step).min(self.window_end());
         let to = match self.load.barrier.filter(|_| self.load.rate > 0.0) {
             None => to,
-            // It goes on by one request at a time, when that has come back.
+            // The check proceeds by one request at a time.
             Some(barrier) => match self.crossing.is_over(barrier, self.now) {
                 true => (self.position + 128.0).min(self.window_end()),
                 false => return,

@@ -1,87 +1,90 @@
-//! The place up to which md may check, and how far it is raised.
+//! `sync_max`, the position up to which md may check, and the steps by which it is raised.
 
 use linux::md::sync::{Sectors, Tunable};
 use record::{Bytes, Nanos};
 
 use study::pace::Allowed;
 
-/// Speed limit that limits nothing, in KiB a second.
+/// Speed limit that no array reaches, in KiB a second.
 const NO_SPEED_LIMIT_KIB: u64 = 10_000_000;
-/// The least speed limit that md takes, in KiB a second.
+/// Minimum speed limit that md accepts, in KiB a second.
 const MIN_SPEED_LIMIT_KIB: u64 = 1;
-/// Sectors that md checks at once at RAID 1 and 10 (`RESYNC_BLOCK_SIZE`, drivers/md/raid1-10.c): a smaller step
-/// would be no smaller.
+/// Sectors that md checks at once with RAID 1 and 10 (`RESYNC_BLOCK_SIZE`, drivers/md/raid1-10.c): md rounds smaller
+/// steps up to it.
 const BLOCK: Sectors = Sectors(128);
 /// Work of a step beside a foreground, in seconds at the allowed rate.
 const STEP_S: f64 = 0.5;
-/// The least step, in sectors of each member: each step costs writes of the superblock, one for each time that it can
-/// be halved.
+/// Minimum step, in sectors of each member. Each step costs writes of the superblock: one for each time that the step
+/// can be halved.
 const MIN_STEP: Sectors = Sectors(2048);
-/// Share of the p99 target that a step takes at most, where all foreground requests wait for it. In a longer one the
-/// members idle for most of the time, though the foreground waits.
+/// Maximum duration of a step for which all foreground requests wait, as a share of the p99 target. In a longer step
+/// the members are idle for most of the time, although the foreground waits.
 const MAX_STEP_SHARE: f64 = 0.5;
-/// Seconds of work that such a step has at least, and one unit: the superblocks cost more below that than is gained.
+/// Minimum work of a step for which all foreground requests wait, in seconds at the allowed rate, and at least one
+/// unit: below that the superblocks cost more than is gained.
 const MIN_STEP_S: f64 = 0.1;
 /// Largest step beside a foreground.
 const MAX_STEP: Bytes = Bytes::mib(64);
 /// Weight of the last step in the duration of a unit.
 const LAST_STEP_WEIGHT: f64 = 0.2;
-/// Distance of `sync_max` ahead of md without a foreground, in seconds. md drains halfway from where it drained last,
-/// so `sync_max` is raised each quarter of the distance: then md drains once in that time.
+/// Distance of `sync_max` ahead of md without a foreground, in seconds of md's rate. md drains halfway between its last
+/// drain and `sync_max`, so `sync_max` is raised each quarter of the distance: then md drains once in that time.
 const AHEAD_S: f64 = 2.75;
-/// The least distance.
+/// Minimum distance of `sync_max` ahead of md without a foreground.
 const MIN_AHEAD: Bytes = Bytes::mib(16);
-/// Share of the distance that is left when `sync_max` is raised.
+/// Remaining share of the distance at which `sync_max` is raised.
 const RAISED_AT: f64 = 0.75;
-/// Time until md may reach `sync_max`, where the progress is known exactly: twice as long each time, from the first
-/// on, so that little is lost where a machine goes down soon after it came up.
+/// Time until md first stops at `sync_max`, where the progress is known exactly. It is doubled each time, so that
+/// little is lost where a machine crashes soon after the start.
 const FIRST_SYNC_MAX_DELAY: Nanos = Nanos(2_500_000_000);
+/// Maximum time between two stops at `sync_max`.
 const SYNC_MAX_DELAY: Nanos = Nanos(20_000_000_000);
-/// More than this, in seconds of the rate, is not made up for, neither what it lags behind nor what it was
-/// ahead.
+/// Maximum lag or lead, in seconds of the allowed rate, that is made up for.
 const MAX_CATCH_UP_S: f64 = 4.0;
-/// Share of the usual number of requests in flight down to which a step waits, and its longest wait.
+/// Share of the usual number of requests in flight for which a step waits.
 const IN_FLIGHT_SHARE: f64 = 0.5;
+/// Maximum wait of a step for fewer requests in flight.
 const TIMEOUT: Nanos = Nanos(20_000_000);
-/// Longest wait of a step for which all foreground requests wait, and the longest as a share of the time between two
-/// steps: the fewer requests are in flight, the sooner they complete.
+/// Maximum wait of a step for which all foreground requests wait: with fewer requests in flight it begins sooner.
 const MAX_STEP_WAIT: Nanos = Nanos(100_000_000);
+/// Maximum of this wait as a share of the time between two steps.
 const MAX_STEP_WAIT_SHARE: f64 = 0.25;
-/// Weight of the last number in the usual one.
+/// Weight of the last number of requests in flight in the usual number.
 const LAST_NUMBER_WEIGHT: f64 = 0.05;
 /// Seconds over which md's rate is averaged.
 const AVERAGE_S: f64 = 1.0;
 
-/// Shortest and longest interval, beside a foreground, at which `sync_max` may be raised.
+/// Minimum interval at which `sync_max` may be raised beside a foreground.
 const TICK: Nanos = Nanos(20_000_000);
+/// Maximum interval at which `sync_max` may be raised beside a foreground.
 const SLOW_TICK: Nanos = Nanos(50_000_000);
-/// Interval of polls where a step waits for fewer requests in flight, where md must be throttled soon, and at first
-/// where the duration of a step is measured.
+/// Interval of polls while a step waits for fewer requests in flight, while md must be throttled soon, and at the start
+/// of a step whose duration is measured.
 const FINE_TICK: Nanos = Nanos(2_000_000);
-/// A later poll comes after the time taken so far, divided by this.
+/// While a step is measured, the interval of polls is the duration so far, divided by this.
 const POLL_DIVISOR: u64 = 8;
-/// Longest interval without a foreground.
+/// Interval of polls without a foreground.
 const MAX_TICK: Nanos = Nanos(100_000_000);
 
 /// Throttling of md below `sync_max`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Throttle {
-    /// md goes as fast as it can.
+    /// md checks at full speed.
     Open,
-    /// md goes a little at a time while there is a foreground.
+    /// md yields to the foreground.
     Gentle,
-    /// md does nothing: it is faster than the least limit, and sleeps until that is raised. It sees so within what
-    /// it checks at once, but goes on only half a second after the limit is raised.
+    /// md stops: it is faster than the minimum limit, and sleeps until the limit is raised. It stops after the current
+    /// block, but continues only up to half a second after the limit is raised.
     Shut,
 }
 
-/// True if a speed limit is one of those that are set here.
+/// True if a speed limit, in KiB a second, is one of those that `scrub` sets.
 pub(crate) fn is_limit(kib: u64) -> bool {
     matches!(kib, MIN_SPEED_LIMIT_KIB | NO_SPEED_LIMIT_KIB)
 }
 
 impl Throttle {
-    /// The limits that make it so, in KiB a second.
+    /// Speed limits of this throttling, in KiB a second.
     pub(super) fn limits(self) -> [(Tunable, u64); 2] {
         let (least, most) = match self {
             Throttle::Open => (NO_SPEED_LIMIT_KIB, NO_SPEED_LIMIT_KIB),
@@ -98,41 +101,43 @@ pub(super) struct SyncWindow {
     at: Sectors,
     /// Unit: `sync_max` is a multiple of this.
     unit: Sectors,
-    /// The least step where not all foreground requests wait for it.
+    /// Minimum step where not all foreground requests wait for it.
     least: Sectors,
     /// True if all foreground requests wait for a step.
     holds_all: bool,
-    /// True if a deadline counts more than the foreground.
+    /// True if a deadline has priority over the latency targets.
     hurries: bool,
-    /// True if md is held before `sync_max`.
+    /// True if md is stopped before `sync_max`.
     shut: bool,
-    /// The end, rounded up; `None` until it is known.
+    /// End of the check, rounded up to a unit; `None` until it is known.
     last: Option<Sectors>,
-    /// Position at which `sync_max` stays though the end is further.
+    /// Maximum of `sync_max`, where it is before the end of the check.
     stop: Option<Sectors>,
-    /// Bytes that may be checked now, beyond where md is; negative when it went too far.
+    /// Bytes that md may check beyond its position; negative after it was faster than allowed.
     credit: f64,
-    /// The last rate allowed, in bytes a second.
+    /// Rate that was last allowed, in bytes a second.
     rate: f64,
-    /// Rate of md, averaged, in bytes a second.
+    /// Average rate of md, in bytes a second.
     speed: f64,
-    /// Time at which md last stood at `sync_max`, and time after which it must again.
+    /// Time at which md last stopped at `sync_max`.
     stood: Nanos,
+    /// Time after `stood` at which md must stop at `sync_max` again.
     stands: Nanos,
-    /// Time since which a step waits for a moment with few requests in flight, and the usual number of them.
+    /// Time since which a step waits for fewer requests in flight.
     waits: Option<Nanos>,
+    /// Usual number of requests in flight.
     usual: Option<f64>,
-    /// The step that md is at: when it began, and of how many units it is.
+    /// Start and number of units of the current step.
     step: Option<(Nanos, f64)>,
     /// Duration of a unit beside a foreground, in seconds.
     unit_s: Option<f64>,
-    /// Longest duration of a step, in seconds.
+    /// Maximum duration of a step, in seconds.
     holds: Option<f64>,
 }
 
 impl SyncWindow {
-    /// A window that ends where the check begins, rounded down to a valid `sync_max`.
-    /// `wide` is over how many members md goes at once.
+    /// A window that ends where the check begins, rounded down to a valid `sync_max`. `wide` is the number of members
+    /// that md reads at once.
     pub(super) fn new(from: Sectors, chunk: Sectors, wide: u64, now: Nanos) -> SyncWindow {
         let unit = chunk.max(BLOCK);
         let row = MIN_STEP.0.saturating_mul(wide);
@@ -158,26 +163,26 @@ impl SyncWindow {
         }
     }
 
-    /// Sets whether all foreground requests wait for each request of the check: RAID 10 lets all that were begun
-    /// complete, and none begin until one of its own of 64 KiB has completed (`raise_barrier`,
+    /// Sets whether all foreground requests wait for each request of the check. With RAID 10 all foreground requests in
+    /// flight complete first, and none begins until the check's request of 64 KiB has completed (`raise_barrier`,
     /// drivers/md/raid10.c).
     pub(super) fn with_barrier_if(mut self, holds_all: bool) -> SyncWindow {
         self.holds_all = holds_all;
         self
     }
 
-    /// Sets a position beyond which `sync_max` does not go, if one is given.
+    /// Sets a maximum of `sync_max`, if one is given.
     pub(super) fn with_end(mut self, stop: Option<Sectors>) -> SyncWindow {
         self.stop = stop;
         self
     }
 
-    /// True if md, which has done all up to there, is at the place where it must stop.
+    /// True if md, which has checked everything up to `done`, has reached the maximum of `sync_max`.
     pub(super) fn has_stopped(&self, done: Sectors) -> bool {
         self.stop.is_some_and(|stop| done >= stop)
     }
 
-    /// The last place up to there where it may stand.
+    /// The last position up to `place` at which md may stop.
     pub(super) fn last_stop(&self, place: Sectors) -> Sectors {
         Sectors(place.0 / self.unit.0 * self.unit.0)
     }
@@ -187,7 +192,7 @@ impl SyncWindow {
         self.unit
     }
 
-    /// Sets whether it is as fast as a deadline demands, whatever the foreground's latency.
+    /// Sets whether the rate follows a deadline, whatever the foreground's latency.
     pub(super) fn set_hurries(&mut self, hurries: bool) {
         self.hurries = hurries;
     }
@@ -197,12 +202,12 @@ impl SyncWindow {
         self.holds_all && !self.hurries
     }
 
-    /// Sets the p99 target, in seconds.
+    /// Sets the latency target, in seconds, from which the maximum duration of a step follows.
     pub(super) fn keep(&mut self, latency: Option<f64>) {
         self.holds = latency.map(|latency| MAX_STEP_SHARE * latency);
     }
 
-    /// Takes md's position, and returns its rate beside a foreground, in bytes a second, where a step has just ended.
+    /// Takes md's position. Where a step has just ended, returns md's rate beside a foreground, in bytes a second.
     pub(super) fn follow(&mut self, live: Sectors, now: Nanos) -> Option<f64> {
         if self.ahead(live).0 > 0 {
             return None;
@@ -214,22 +219,22 @@ impl SyncWindow {
         Some(self.unit.bytes().0 as f64 / unit_s.max(1e-6))
     }
 
-    /// Present `sync_max`.
+    /// Current `sync_max`.
     pub(super) fn at(&self) -> Sectors {
         self.at
     }
 
-    /// Sets the end.
+    /// Sets the end of the check.
     pub(super) fn ends_at(&mut self, of: Sectors) {
         self.last = Some(Sectors(of.0.div_ceil(self.unit.0) * self.unit.0));
     }
 
-    /// True if there is nothing behind it.
+    /// True if `sync_max` has reached the end of the check.
     pub(super) fn is_last(&self) -> bool {
         self.last.is_some_and(|last| self.at >= last)
     }
 
-    /// Notes that md stood at it, and that the progress was stored.
+    /// Notes that md stopped at `sync_max`, and that the progress was stored.
     pub(super) fn note_stop(&mut self, now: Nanos) {
         if self.must_stand(now) {
             self.stands = Nanos((2 * self.stands.0).min(SYNC_MAX_DELAY.0));
@@ -237,7 +242,7 @@ impl SyncWindow {
         self.stood = now;
     }
 
-    /// Takes md's progress of so many bytes in so many seconds, and gives its throttling from now on.
+    /// Takes md's progress, `bytes` in `seconds`, and returns the throttling from now on.
     pub(super) fn throttle(
         &mut self,
         may: Allowed,
@@ -258,8 +263,8 @@ impl SyncWindow {
             }
             Allowed::Nothing => {
                 self.credit -= bytes;
-                // A step is soon done, and md would sleep for half a second. What was let loose on an idle array
-                // is not.
+                // A step is short, and md would sleep for half a second after it was stopped. A distance that was set
+                // on an idle array is long.
                 let step = self.step(self.rate).bytes().0 as f64;
                 self.shut = self.ahead(live).bytes().0 as f64 > 2.0 * step;
                 self.waits = None;
@@ -279,12 +284,12 @@ impl SyncWindow {
         if !self.shut {
             return Throttle::Gentle;
         }
-        // How long it takes is not known of a step that is held.
+        // The duration of a step during which md is stopped is not known.
         self.step = None;
         Throttle::Shut
     }
 
-    /// Time for which nothing is to be done at this pace.
+    /// Time until the next action at this rate.
     pub(super) fn rest(&self, may: Allowed, live: Sectors, now: Nanos) -> Nanos {
         let rate = match may {
             Allowed::Rate(rate) => rate,
@@ -305,9 +310,9 @@ impl SyncWindow {
         rest.clamp(TICK, SLOW_TICK)
     }
 
-    /// True if it should be raised, as far as the rate allows.
+    /// True if `sync_max` should be raised, as far as the rate allows.
     pub(super) fn is_wanted(&self, may: Allowed, live: Sectors, now: Nanos) -> bool {
-        // Where it must stand, it does until what is done was kept.
+        // Where md must stop, it waits until the progress was stored.
         if self.is_last() || self.must_stand(now) {
             return false;
         }
@@ -315,7 +320,7 @@ impl SyncWindow {
         match may {
             Allowed::Nothing => false,
             Allowed::All => ahead.bytes().0 as f64 <= RAISED_AT * self.reach(),
-            // How long it takes is seen only where it begins when md stands.
+            // The duration of a step is known only if it begins while md waits at `sync_max`.
             Allowed::Rate(_) if self.spares_all() && ahead.0 > 0 => false,
             Allowed::Rate(rate) => {
                 let step = self.step(rate);
@@ -325,8 +330,8 @@ impl SyncWindow {
         }
     }
 
-    /// Raises it and gives where it is now; `None` while a step waits, because more requests are `in_flight`
-    /// than at other moments.
+    /// Raises `sync_max`, and returns its new value; `None` while a step waits because more requests are `in_flight`
+    /// than usual.
     pub(super) fn raise(
         &mut self,
         may: Allowed,
@@ -362,7 +367,7 @@ impl SyncWindow {
     /// True if a step should wait for fewer requests in flight.
     fn is_better_later(&mut self, rate: f64, in_flight: f64, now: Nanos) -> bool {
         let since = *self.waits.get_or_insert_with(|| {
-            // Only the first number is of any moment, and not of one that was waited for.
+            // Only the first number is that of a random moment; later ones were waited for.
             let usual = self.usual.get_or_insert(in_flight);
             *usual += LAST_NUMBER_WEIGHT * (in_flight - *usual);
             now
@@ -387,12 +392,12 @@ impl SyncWindow {
         Sectors(self.at.0.saturating_sub(live.0))
     }
 
-    /// Distance ahead of a check on an idle array, in bytes.
+    /// Distance of `sync_max` ahead of md on an idle array, in bytes.
     fn reach(&self) -> f64 {
         (self.speed * AHEAD_S).max(MIN_AHEAD.0 as f64)
     }
 
-    /// A step beside a foreground.
+    /// Size of a step beside a foreground at this rate in bytes a second.
     fn step(&self, rate: f64) -> Sectors {
         let unit = self.unit.bytes().0 as f64;
         let most = (rate * STEP_S).min(MAX_STEP.0 as f64);
@@ -400,7 +405,7 @@ impl SyncWindow {
         let bytes = match self.spares_all() {
             false => most,
             true => {
-                // Until it is known how long one takes, it is the least.
+                // Until the duration of a unit is known, the step is the minimum.
                 let fits = self.holds.zip(self.unit_s);
                 let fits = fits.map_or(0.0, |(holds, unit_s)| unit * holds / unit_s.max(1e-6));
                 fits.clamp((rate * MIN_STEP_S).min(most), most)

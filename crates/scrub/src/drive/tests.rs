@@ -36,7 +36,7 @@ fn on_an_idle_array_it_is_as_fast_as_md() {
     let ended = drive(&mut model, &task());
     assert!(matches!(ended.ending, ScrubEnd::Done), "{ended:?}");
     assert_eq!(ended.at.done, Sectors(of));
-    // The first two seconds show that nobody is there.
+    // The first two seconds show that there is no foreground.
     let seconds = model.now as f64 / SECOND as f64;
     assert!(seconds < 2.5 + 60.0 / 0.97, "{seconds}");
     assert_eq!(model.refused, [""; 0]);
@@ -127,7 +127,7 @@ fn all_is_found_once_over_any_number_of_interruptions() {
     });
 }
 
-/// Runs with an event after eleven seconds, and gives the result.
+/// Runs a check with an event after eleven seconds.
 fn with(event: Event) -> (DriveResult, Model) {
     let mut model = Model::new(600 * DEVICE_SECTORS_PER_S as u64, DEVICE_SECTORS_PER_S);
     model.events.push((11 * SECOND, event));
@@ -178,7 +178,7 @@ fn a_limit_that_somebody_sets_while_the_throttle_turns_is_not_overwritten() {
     let mut lost = Vec::new();
     for moment in 0..40 {
         let mut model = Model::new(600 * DEVICE_SECTORS_PER_S as u64, DEVICE_SECTORS_PER_S);
-        // What was let loose alone lies far ahead, so that the throttle paces it.
+        // A `sync_max` that was set without a foreground lies far ahead, so that the throttle limits the rate.
         let when = 11 * SECOND;
         model.events.push((when, Event::Load(busy(0.001, 0.020))));
         model.events.push((

@@ -20,7 +20,7 @@ use super::search::Members;
 /// Offsets in sysfs are in sectors of this many bytes.
 const SECTOR: u64 = 512;
 
-/// Reason for which an array's members cannot be compared.
+/// Reason why an array's members cannot be compared.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum NotCompared {
     /// sysfs lacks an attribute.
@@ -83,24 +83,24 @@ pub(crate) struct OpenedArray {
     pub members: Disks,
 }
 
-/// The members of an array, opened for reading past all caches.
+/// The members of an array, opened for reading with direct I/O.
 #[derive(Debug)]
 pub(crate) struct Disks {
     /// Members by slot; `None` where one is missing, failed, or being rebuilt.
     slots: Vec<Option<Disk>>,
-    /// Idle gaps of each member.
+    /// State of the detection of idle gaps, of each member.
     gaps: Vec<IdleGap>,
 }
 
 #[derive(Debug)]
 struct Disk {
-    /// Path, as the user knows it.
+    /// Path of the device.
     label: String,
     file: File,
     /// Start of the array's data on it, in bytes.
     offset: u64,
-    /// `None` where the kernel does not count. Of a partition it is its own: two members of one disk would wait
-    /// for each other.
+    /// Counter of the member; `None` where the kernel does not count. A partition has its own, not the disk's:
+    /// otherwise two members of one disk would wait for each other.
     counter: Option<Counter>,
 }
 
@@ -112,7 +112,7 @@ impl Disks {
         }
     }
 
-    /// Path of the member of a slot, as the user knows it.
+    /// Path of the member in a slot.
     pub(crate) fn label(&self, slot: u32) -> Option<&str> {
         let disk = self.slots.get(slot as usize)?.as_ref()?;
         Some(&disk.label)
@@ -141,7 +141,7 @@ impl Members for Disks {
         disk.map_or(0, |disk| disk.offset)
     }
 
-    /// Reads in an idle gap: a foreground request waits for one read at most.
+    /// Reads in an idle gap: a foreground request waits for at most one read.
     fn read(&mut self, slot: u32, at: u64, into: &mut [u8]) -> io::Result<()> {
         let mut gap = self.gaps.get(slot as usize).copied().unwrap_or_default();
         let (read, _) = gap.read(
@@ -157,23 +157,23 @@ impl Members for Disks {
 }
 
 impl Disks {
-    /// The slots of those that are there.
+    /// Slots of the members that are present.
     pub(crate) fn slots(&self) -> Vec<u32> {
         (0..self.slots.len() as u32)
             .filter(|slot| self.has(*slot))
             .collect()
     }
 
-    /// Kernel's counters of a member; `None` where there are none.
+    /// The kernel's counters of a member; `None` where there are none.
     pub(crate) fn counted(&self, slot: u32) -> Option<DiskStats> {
         let disk = self.slots.get(slot as usize)?.as_ref()?;
         disk.counter.as_ref()?.read().ok()
     }
 
-    /// Reads as [`Members::read`], for several threads at once.
+    /// Reads like [`Members::read`], but without waiting for an idle gap; several threads may call it at the same time.
     ///
     /// # Errors
-    /// When the disk is not there, or cannot read it.
+    /// When the member is missing, or the read fails.
     pub(crate) fn read_at(&self, slot: u32, at: u64, into: &mut [u8]) -> io::Result<()> {
         let disk = self.slots.get(slot as usize).and_then(Option::as_ref);
         let disk = disk.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
@@ -209,7 +209,7 @@ pub(crate) fn folder(root: &Root, array: &Device) -> PathBuf {
 /// Layout of an array on its members.
 ///
 /// # Errors
-/// As [`open`], but for the members.
+/// As [`open`], except those of the members.
 pub(crate) fn geometry(folder: &Path, array: &Device) -> Result<Geometry, NotCompared> {
     let label = || array.label();
     let silent = |what| move || NotCompared::Silent(array.label(), what);
@@ -349,10 +349,10 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// Opens the member of a slot, past all caches; md has it open too.
+    /// Opens the member in a slot with direct I/O, although md has it open too.
     ///
     /// # Errors
-    /// When no member, or more than one, is in sync there, or it cannot be opened.
+    /// When not exactly one member is in sync in the slot, or it cannot be opened.
     pub(crate) fn open(
         root: &Root,
         devices: &Devices,
@@ -363,7 +363,7 @@ impl Writer {
         members.retain(|member| member.slot == slot as usize);
         let [member] = &members[..] else {
             let count = members.len();
-            let why = format!("{count} members are in sync there, and 1 is to be");
+            let why = format!("{count} members are in sync there instead of 1");
             return Err(NotCompared::Member(format!("slot {slot}"), why));
         };
         let mut options = OpenOptions::new();
@@ -374,11 +374,11 @@ impl Writer {
         })
     }
 
-    /// Writes all bytes from `at` on, in bytes from where the array's data begins. They are on the disk when
-    /// this returns.
+    /// Writes all bytes at offset `at`, in bytes from the start of the array's data. They are durable when this
+    /// returns.
     ///
     /// # Errors
-    /// When the disk cannot write.
+    /// When the write fails.
     pub(crate) fn write_at(&self, at: u64, bytes: &[u8]) -> io::Result<()> {
         let from = self
             .offset
@@ -388,7 +388,7 @@ impl Writer {
     }
 }
 
-/// Ok if an open file is this disk: a device node may refer to another one by now.
+/// Checks that an open file is this disk: the device node may be that of another disk by now.
 fn is_disk(file: &File, device: &Device) -> Result<(), NotCompared> {
     let skipped = |why: String| NotCompared::Member(device.label(), why);
     let meta = file
@@ -396,7 +396,7 @@ fn is_disk(file: &File, device: &Device) -> Result<(), NotCompared> {
         .map_err(|error| skipped(error.to_string()))?;
     let number = DeviceNumber::from_raw(meta.rdev());
     if meta.file_type().is_block_device() && number != device.number {
-        return Err(skipped(format!("its node is that of {number} by now")));
+        return Err(skipped(format!("its device node now belongs to {number}")));
     }
     Ok(())
 }

@@ -9,7 +9,7 @@ const fn double(byte: u8) -> u8 {
     (byte << 1) ^ (if byte & 0x80 == 0 { 0 } else { POLYNOMIAL })
 }
 
-/// Power of the generator that each byte is; none for 0.
+/// Logarithm of each byte to the base of the generator; that of 0 is undefined, and 0 here.
 const LOGS: [u8; 256] = {
     let mut logs = [0; 256];
     let mut power = 1;
@@ -22,18 +22,18 @@ const LOGS: [u8; 256] = {
     logs
 };
 
-/// Syndromes of a stripe, byte for byte.
+/// Syndromes of a stripe, byte by byte.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Syndromes {
-    /// The first parity with all data taken out: zeros where it agrees.
+    /// The first parity minus that of the data: zeros where they agree.
     pub p: Vec<u8>,
-    /// The second parity with all data taken out.
+    /// The second parity minus that of the data: zeros where they agree.
     pub q: Vec<u8>,
 }
 
 impl Syndromes {
-    /// Syndromes of equal parts of a stripe: the data in the order of the second parity, and the parities as they
-    /// are on the disks.
+    /// Syndromes of parts of a stripe of equal length: the data in the order of the second parity, and the parities as
+    /// read from the members.
     pub(crate) fn of(data: &[&[u8]], p: &[u8], q: &[u8]) -> Syndromes {
         let mut sums = Syndromes {
             p: p.to_vec(),
@@ -50,7 +50,7 @@ impl Syndromes {
         sums
     }
 
-    /// The one part that would explain all of them.
+    /// The single wrong part that explains all syndromes, if there is one.
     pub(crate) fn odd(&self) -> WrongPart {
         let mut odd = WrongPart::None;
         for (p, q) in self.p.iter().zip(&self.q) {
@@ -58,7 +58,7 @@ impl Syndromes {
                 (0, 0) => continue,
                 (_, 0) => WrongPart::P,
                 (0, _) => WrongPart::Q,
-                // Only a data disk is in both: by z powers of the generator more in Q.
+                // Only data is in both: an error in part z is multiplied by the generator's power z in Q.
                 (p, q) => {
                     let log = |byte: &u8| u16::from(LOGS[usize::from(*byte)]);
                     WrongPart::Data(usize::from((log(q) + 255 - log(p)) % 255))
@@ -82,14 +82,14 @@ pub(crate) enum WrongPart {
     P,
     /// The second parity.
     Q,
-    /// This part of the data, in the order of the second parity. The number may be larger than that of the parts:
-    /// then several are wrong.
+    /// The data part with this index, in the order of the second parity. An index beyond the last part means that
+    /// several parts are wrong.
     Data(usize),
     /// More than one.
     Several,
 }
 
-/// Adds, which is to subtract, bytes to others.
+/// Adds bytes to others, which in this field is the same as to subtract them.
 pub(crate) fn xor_into(sum: &mut [u8], bytes: &[u8]) {
     for (sum, byte) in sum.iter_mut().zip(bytes) {
         *sum ^= byte;
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The product, bit by bit, as it is taught.
+    /// The product in the field, by the textbook method, bit by bit.
     fn product(mut a: u8, b: u8) -> u8 {
         let mut sum = 0;
         for bit in 0..8 {

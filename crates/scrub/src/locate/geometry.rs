@@ -1,10 +1,9 @@
-//! Layout of an array: for every position of md's check, the bytes of the members that belong together, and
-//! the bytes of the array that they are.
+//! Layout of an array: for every position of md's check, the related bytes of the members, and the bytes of the array
+//! that they hold.
 //!
-//! md counts a check's position in bytes of the array for RAID 1 and RAID 10, and in bytes of one member for
-//! RAID 4, 5 and 6 (linux, drivers/md/md.c, md_do_sync: `resync_max_sectors` is the array's for RAID 10, and
-//! the members' otherwise). Members are named by their slots, and positions on them are counted from where
-//! the array's data begins on them.
+//! md counts a check's position in bytes of the array for RAID 1 and RAID 10, and in bytes of one member for RAID 4, 5
+//! and 6 (linux, drivers/md/md.c, md_do_sync: `resync_max_sectors` is the array's for RAID 10, and the members'
+//! otherwise). Members are identified by their slots, and offsets on them are from the start of the array's data.
 
 use std::ops::Range;
 
@@ -15,7 +14,7 @@ mod raid10;
 pub(crate) use parity::{Parity, Rotation};
 pub(crate) use raid10::{Copies, Raid10};
 
-/// The most bytes to compare at once.
+/// Maximum number of bytes that are compared at once.
 pub(crate) const MAX_COMPARE_BYTES: u64 = 128 << 10;
 
 /// Bytes of a mirror that md checks at once (`RESYNC_BLOCK_SIZE` in drivers/md/raid1.c).
@@ -24,7 +23,7 @@ const RESYNC_BLOCK_BYTES: u64 = 64 << 10;
 /// Layout of an array on its members.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Geometry {
-    /// RAID 1: each of so many members has all of the array, which is so long.
+    /// RAID 1: each member holds the whole array.
     Mirror {
         /// Number of slots.
         disks: u32,
@@ -37,19 +36,19 @@ pub(crate) enum Geometry {
     Parity(Parity),
 }
 
-/// A place on a member.
+/// A location on a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct MemberOffset {
     /// The member's slot.
     pub slot: u32,
-    /// Offset in bytes from where the array's data begins on it.
+    /// Offset in bytes from the start of the array's data on it.
     pub at: u64,
 }
 
-/// Parts of members that belong together at one position: [`RelatedParts::length`] bytes of each.
+/// Related parts of members at one position: [`RelatedParts::length`] bytes of each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RelatedParts {
-    /// The position of the check.
+    /// Position of the check, in bytes.
     pub position: u64,
     /// Length in bytes: at most [`MAX_COMPARE_BYTES`].
     pub length: u64,
@@ -64,12 +63,12 @@ pub(crate) enum PartRelation {
     Copies(Vec<MemberOffset>),
     /// Parts of a stripe.
     Stripe {
-        /// The data, each with its offset in the array, in the order in which the second parity
-        /// counts it: the first is multiplied by 1, the next by the generator, and so forth.
+        /// The data blocks, each with its offset in the array, in the order of the second parity: the first is
+        /// multiplied by 1, the next by the generator, and so on.
         data: Vec<(MemberOffset, u64)>,
         /// The first parity.
         p: MemberOffset,
-        /// The second parity, of RAID 6.
+        /// The second parity; `None` except with RAID 6.
         q: Option<MemberOffset>,
     },
 }
@@ -93,7 +92,7 @@ impl RelatedParts {
         self.relation.places()
     }
 
-    /// The bytes of the array that a part of the group holds, given in bytes from its begin.
+    /// The ranges of the array that a part of the group holds. `part` is in bytes from the start of the group.
     pub(crate) fn array(&self, part: &Range<u64>) -> Vec<Range<u64>> {
         let from = |offset: u64| offset + part.start..offset + part.end;
         match &self.relation {
@@ -106,7 +105,7 @@ impl RelatedParts {
 }
 
 impl Geometry {
-    /// Positions of a check, in bytes.
+    /// Number of positions of a check, in bytes.
     pub(crate) fn span(&self) -> u64 {
         match self {
             Geometry::Mirror { size, .. } => *size,
@@ -115,8 +114,7 @@ impl Geometry {
         }
     }
 
-    /// True if a single wrong member can be distinguished from the others: of two copies, and with one parity, it
-    /// cannot.
+    /// True if a single wrong member can be identified: with two copies or one parity it cannot.
     pub(crate) fn names_odd(&self) -> bool {
         match self {
             Geometry::Mirror { disks, .. } => *disks > 2,
@@ -125,12 +123,12 @@ impl Geometry {
         }
     }
 
-    /// True if it has parity: of such an array md keeps stripes in memory, both their data and parity.
+    /// True if the array has parity: md caches stripes of such an array, both data and parity.
     pub(crate) fn has_parity(&self) -> bool {
         matches!(self, Geometry::Parity(_))
     }
 
-    /// Unit of md's check, in bytes of its positions: it stops at multiples of this only.
+    /// Unit of md's check, in bytes of its positions: md stops only at multiples of it.
     pub(crate) fn unit(&self) -> u64 {
         match self {
             Geometry::Mirror { .. } => RESYNC_BLOCK_BYTES,
@@ -139,7 +137,7 @@ impl Geometry {
         }
     }
 
-    /// The bytes of the array that lie at these positions, which are whole units.
+    /// The range of the array at these positions, which are whole units.
     pub(crate) fn array(&self, positions: &Range<u64>) -> Range<u64> {
         match self {
             Geometry::Mirror { .. } | Geometry::Ten(_) => positions.clone(),
@@ -158,7 +156,7 @@ impl Geometry {
         }
     }
 
-    /// Parts that belong together from a position on; `None` behind the end.
+    /// Related parts that start at a position; `None` after the end.
     pub(crate) fn group(&self, position: u64) -> Option<RelatedParts> {
         if position >= self.span() {
             return None;

@@ -1,4 +1,4 @@
-//! Comparison of parts that belong together, and identification of the one that differs.
+//! Comparison of related parts, and identification of the wrong one.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::Hasher as _;
@@ -9,22 +9,22 @@ use record::Ranges;
 use super::galois::{self, Syndromes, xor_into};
 use super::geometry::{PartRelation, RelatedParts};
 
-/// The finest part that is distinguished, in bytes: what a disk reads and writes at once.
+/// Granularity of the comparison, in bytes: the smallest unit that a disk reads or writes.
 const SECTOR: u64 = 512;
 
-/// Member that is wrong, as far as the bytes tell.
+/// The wrong member, as far as it can be identified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WrongMember {
-    /// The one in this slot: the others agree without it.
+    /// The member in this slot: the others agree without it.
     Member(u32),
-    /// More than one, so that none can be named.
+    /// More than one member, so that none can be identified.
     Several,
     /// The wrong member cannot be identified: there are two copies, or one parity.
     Untold,
 }
 
 impl WrongMember {
-    /// The slot of the member that is named, if one is.
+    /// Slot of the wrong member, if it is identified.
     pub(crate) fn slot(self) -> Option<u32> {
         match self {
             WrongMember::Member(slot) => Some(slot),
@@ -33,8 +33,8 @@ impl WrongMember {
     }
 }
 
-/// The bytes of the array that may be wrong in a part of a group, given in bytes from its begin: those of
-/// the odd member where one is named, which are none where it holds parity there; else those of all members.
+/// The ranges of the array that may be wrong in a part of a group. If the wrong member is identified, they are those
+/// that it holds (none for parity); otherwise those of all members. `part` is in bytes from the start of the group.
 pub(super) fn doubtful(group: &RelatedParts, odd: WrongMember, part: &Range<u64>) -> Ranges {
     let parts = group.array(part);
     match (&group.relation, odd) {
@@ -48,8 +48,8 @@ pub(super) fn doubtful(group: &RelatedParts, odd: WrongMember, part: &Range<u64>
     }
 }
 
-/// The bytes of the odd member that are wrong in a part of a group, from where the array's data begins on
-/// it; none where no member is named.
+/// The ranges of the wrong member in a part of a group, in bytes from the start of the array's data on it; empty where
+/// no member is identified.
 pub(super) fn on_member(group: &RelatedParts, odd: WrongMember, part: &Range<u64>) -> Ranges {
     let places = group.places().into_iter();
     places
@@ -58,7 +58,7 @@ pub(super) fn on_member(group: &RelatedParts, odd: WrongMember, part: &Range<u64
         .collect()
 }
 
-/// The sectors in which parts that belong together do not agree, in bytes from their begin.
+/// The sectors in which related parts do not agree, in bytes from their start.
 pub(super) fn differing_sectors(relation: &PartRelation, parts: &[&[u8]]) -> Ranges {
     let errors = errors(relation, parts);
     let sectors = errors.chunks(SECTOR as usize).enumerate();
@@ -105,7 +105,7 @@ fn errors(relation: &PartRelation, parts: &[&[u8]]) -> Vec<u8> {
     }
 }
 
-/// The syndromes of a stripe of RAID 6, of which the parts are the data and the two parities.
+/// The syndromes of a stripe of RAID 6. The parts are `data` data blocks and the two parities.
 fn syndromes(data: usize, parts: &[&[u8]]) -> Option<Syndromes> {
     match parts.split_at_checked(data)? {
         (data, [p, q]) => Some(Syndromes::of(data, p, q)),
@@ -113,8 +113,8 @@ fn syndromes(data: usize, parts: &[&[u8]]) -> Option<Syndromes> {
     }
 }
 
-/// The index of the odd one of parts that belong together, and its bytes as the others say that they are to
-/// be; `None` where the parts agree or no single one is odd.
+/// Index of the wrong part among related parts, and its correct bytes, which follow from the others; `None` where the
+/// parts agree or no single one is wrong.
 pub(crate) fn restored(relation: &PartRelation, parts: &[&[u8]]) -> Option<(usize, Vec<u8>)> {
     let slot = judge(relation, parts)?.slot()?;
     let index = relation
@@ -123,12 +123,12 @@ pub(crate) fn restored(relation: &PartRelation, parts: &[&[u8]]) -> Option<(usiz
         .position(|place| place.slot == slot)?;
     let own = parts.get(index)?;
     let bytes = match relation {
-        // All others are the same.
+        // All other copies are equal.
         PartRelation::Copies(_) => parts.get(usize::from(index == 0))?.to_vec(),
         PartRelation::Stripe { q: None, .. } => return None,
         PartRelation::Stripe { data, .. } => {
             let Syndromes { p, q } = syndromes(data.len(), parts)?;
-            // An error in the data or in P is added to the first syndrome as it is, and one in Q to the second.
+            // An error in the data or in P equals the first syndrome, and one in Q equals the second.
             let is_q = index == data.len() + 1;
             let mut bytes = own.to_vec();
             xor_into(&mut bytes, if is_q { &q } else { &p });
@@ -138,14 +138,14 @@ pub(crate) fn restored(relation: &PartRelation, parts: &[&[u8]]) -> Option<(usiz
     Some((index, bytes))
 }
 
-/// A number that stands for all bytes of some parts.
+/// Hash of the bytes of some parts.
 pub(super) fn hash(parts: &[&[u8]]) -> u64 {
     let mut hasher = DefaultHasher::new();
     parts.iter().for_each(|part| hasher.write(part));
     hasher.finish()
 }
 
-/// Compares parts that belong together: `None` where they agree, else the odd one.
+/// The wrong member among related parts; `None` where the parts agree.
 pub(crate) fn judge(relation: &PartRelation, parts: &[&[u8]]) -> Option<WrongMember> {
     match relation {
         PartRelation::Copies(places) => {
@@ -177,7 +177,8 @@ pub(crate) fn judge(relation: &PartRelation, parts: &[&[u8]]) -> Option<WrongMem
     }
 }
 
-/// Compares copies; names the odd one where there are three or more, and all others are the same.
+/// Compares copies: `None` where they agree. Otherwise the index of the wrong one, if there are three or more copies
+/// and all others are equal.
 fn odd_copy(parts: &[&[u8]]) -> Option<Option<usize>> {
     let (first, others) = parts.split_first()?;
     let differ: Vec<usize> = (1..parts.len()).filter(|at| parts[*at] != *first).collect();

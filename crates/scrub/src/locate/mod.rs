@@ -1,7 +1,7 @@
-//! `scrub --locate`: the places where an array's members do not agree, and the files there.
+//! `scrub --locate`: the locations where an array's members do not agree, and the files there.
 //!
-//! md counts mismatches and does not say where they are. So the members are read and compared here, without md:
-//! nothing is written.
+//! md counts mismatches and does not report where they are. So this process reads and compares the members itself,
+//! without md. Nothing is written.
 
 mod array;
 mod galois;
@@ -29,27 +29,27 @@ use linux::Root;
 use linux::block::{Device, Devices};
 use record::{Bytes, Ranges};
 
-/// Number of mismatches that are listed; the rest is counted.
+/// Maximum number of mismatches that are listed; the others are counted.
 const MAX_LISTED_MISMATCHES: usize = 10_000;
 
 /// Located mismatches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Located {
-    /// The mismatches, in order, up to 10,000.
+    /// The mismatches, in order of position, at most [`MAX_LISTED_MISMATCHES`].
     pub mismatches: Vec<Mismatch>,
-    /// The bytes of the check's positions that mismatch, also of those that are not listed.
+    /// Number of bytes of the check's positions that mismatch, including mismatches that are not listed.
     pub bytes: u64,
     /// Number of mismatches that are not listed.
     pub more: u64,
     /// Totals of the search.
     pub summary: Summary,
-    /// Owners of the bytes there.
+    /// Owners of the bytes at the mismatches.
     pub owners: Owners,
-    /// The members that are named, by their slots, as a person knows them.
+    /// Paths of the identified wrong members, by slot.
     pub members: BTreeMap<u32, String>,
 }
 
-/// Bytes to read from the members to find the mismatches in these positions of an array's check.
+/// Number of bytes to read from the members to find the mismatches in these positions of an array's check.
 ///
 /// # Errors
 /// When the array cannot be compared.
@@ -69,7 +69,7 @@ pub(crate) fn to_read(
     Ok(Bytes(groups.sum()))
 }
 
-/// Finds the mismatches in these positions of an array's check, in bytes, and what lies there.
+/// Finds the mismatches in these positions of an array's check, in bytes, and the owners of the data there.
 ///
 /// # Errors
 /// A sentence: when the array cannot be compared, or mounts cannot be read.
@@ -132,7 +132,7 @@ pub(crate) fn locate(
     Ok(located)
 }
 
-/// Note that a mismatch may be no damage, if an array's level has such, as a sentence.
+/// Sentence for levels with copies: a mismatch may be harmless. `None` for other levels.
 pub(crate) fn harmless(level: Level) -> Option<&'static str> {
     level.has_copies().then_some(
         "On RAID 1 and 10 a mismatch need not be damage: a page that changes while md writes it to one \

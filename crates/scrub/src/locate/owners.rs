@@ -1,4 +1,4 @@
-//! Owners of bytes of an array: parts of files, free space, swap, or nothing that has a name.
+//! Owners of bytes of an array: files, free space, swap, metadata, or unknown.
 
 use std::fs::File;
 use std::ops::{ControlFlow, Range};
@@ -15,7 +15,7 @@ use record::Ranges;
 use super::upward::above;
 use super::walk::walk;
 
-/// Number of files that are named; the others are counted.
+/// Maximum number of files that are named; the others are counted.
 const MAX_NAMED_FILES: usize = 1000;
 
 /// Owner of some bytes of an array.
@@ -23,7 +23,7 @@ const MAX_NAMED_FILES: usize = 1000;
 pub(crate) struct Owner {
     /// The bytes of the array.
     pub array: Ranges,
-    /// The owner.
+    /// Kind of the owner.
     pub what: OwnerKind,
 }
 
@@ -34,42 +34,42 @@ pub(crate) enum OwnerKind {
     File {
         /// The file.
         path: PathBuf,
-        /// Ranges of it.
+        /// Ranges of the file, in bytes.
         parts: Ranges,
         /// True if a snapshot or another file shares them.
         shared: bool,
     },
-    /// Allocated to a file and never written: it reads as zeros, whatever is there.
+    /// Space that is allocated to a file and was never written: it reads as zeros, whatever the disk holds.
     Unwritten {
         /// The file.
         path: PathBuf,
     },
-    /// Free space of the file system mounted there.
+    /// Free space of the file system with this mount point.
     Free(PathBuf),
-    /// Space in use by the file system mounted there, but by no file that could be seen: metadata, its log, a file
-    /// that was deleted and is still open, or one beneath another mount.
+    /// Space in use by the file system with this mount point, but by no visible file: metadata, its log, a file that
+    /// was deleted and is still open, or a file below another mount.
     Nameless(PathBuf),
     /// Swap on a device.
     Swap(String),
-    /// Bytes of a device whose contents are not followed, and the reason.
+    /// Bytes whose owner is not known, for this reason.
     Unknown(String),
 }
 
 /// Owners that were found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Owners {
-    /// Owners of each kind of bytes; files in the order in which they were met.
+    /// The owners; files in the order in which they were found.
     pub list: Vec<Owner>,
     /// Number of further files with such bytes.
     pub more_files: u64,
     /// Number of files and folders that could not be examined.
     pub unseen: u64,
-    /// True if it was interrupted before all files were seen.
+    /// True if the search was interrupted before all files were examined.
     pub interrupted: bool,
 }
 
-/// Finds out what bytes of an array are, through all that is stacked on it. The files of each file
-/// system on it are walked, until all that can have a name has one.
+/// Finds the owners of bytes of an array, through all devices that are stacked on it. The files of each file system on
+/// it are examined until the owners of all the bytes are known.
 ///
 /// # Errors
 /// When mounts or swap cannot be read.
@@ -121,7 +121,7 @@ pub(crate) fn owners(
     Ok(found)
 }
 
-/// Reason for which the rest has no name.
+/// Reason why the owner of the remaining bytes is not known.
 fn unmounted(devices: &Devices, array: DeviceNumber) -> String {
     let above = devices.stack_above(array);
     let label = devices.get(array).map(Device::label).unwrap_or_default();
@@ -135,7 +135,7 @@ fn unmounted(devices: &Devices, array: DeviceNumber) -> String {
     }
 }
 
-/// The mount that shows the most of a device's file system: one of its topmost folder.
+/// A mount of the root folder of a device's file system, or else any of its mounts.
 fn best_mount(mounts: &Mounts, device: DeviceNumber) -> Option<&Mount> {
     let whole = mounts.on(device).find(|mount| mount.root == Path::new("/"));
     whole.or_else(|| mounts.on(device).next())
@@ -160,7 +160,7 @@ struct Search<'a> {
     mount: &'a Mount,
     /// Bytes of the file system's device.
     wanted: &'a Ranges,
-    /// Gives the ranges of the array for ranges of the device.
+    /// Maps ranges of the device to ranges of the array.
     down: &'a dyn Fn(&Ranges) -> Ranges,
     found: &'a mut Owners,
 }
@@ -171,7 +171,7 @@ impl Search<'_> {
         let is_unwanted = || interrupt.load(Ordering::Relaxed);
         let free = match File::open(point).map(|folder| spacemap::of_file(&folder, &is_unwanted)) {
             Ok(Ok(space)) => space.free.intersect(self.wanted),
-            // It does not say. Then free space is among what has no name.
+            // The file system does not list its free space: it counts as space without a visible file.
             Ok(Err(_)) | Err(_) => Ranges::new(),
         };
         if !free.is_empty() {
@@ -185,7 +185,7 @@ impl Search<'_> {
         }
     }
 
-    /// Names the files that have these bytes, and gives those that none has.
+    /// Adds the files that hold the bytes `left`. Returns the bytes that no file holds.
     fn walk(&mut self, mut left: Ranges, interrupt: &AtomicBool) -> Ranges {
         if left.is_empty() {
             return left;
@@ -230,7 +230,7 @@ impl Search<'_> {
         left
     }
 
-    /// Adds what was found of a file.
+    /// Adds a file, with the ranges that it holds.
     fn name(&mut self, path: &Path, hits: Hits) {
         if !hits.written.is_empty() {
             let what = OwnerKind::File {
@@ -248,7 +248,7 @@ impl Search<'_> {
     }
 }
 
-/// Sought bytes that a file has.
+/// The bytes that are searched for and that a file holds.
 #[derive(Default)]
 struct Hits {
     written: Ranges,
@@ -285,7 +285,7 @@ impl Hits {
     }
 }
 
-/// Parts of some ranges, which come in rising order, that lie in another.
+/// Parts of ranges in ascending order that lie within another range.
 fn parts_within(sought: &[Range<u64>], range: &Range<u64>) -> Vec<Range<u64>> {
     let first = sought.partition_point(|own| own.end <= range.start);
     let rest = sought.get(first..).unwrap_or_default();
@@ -344,7 +344,7 @@ mod tests {
             place = placed.on_device().map(|range| (placed.logical, range));
             ControlFlow::Break(())
         });
-        // Not every file system lists places.
+        // Not every file system lists the extents of its files.
         let (Ok(()), Some((logical, range))) = (listed, place) else {
             return;
         };

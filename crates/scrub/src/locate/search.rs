@@ -1,8 +1,8 @@
-//! Finds the places at which members do not agree, by reading them.
+//! Search for the blocks in which members do not agree, by reading the members.
 //!
-//! An array that is in use is written while it is read, and its members are not written at the same
-//! instant. So a place counts only when it still differs in several reads some time apart, and holds
-//! the same bytes in all of them.
+//! An array that is in use is written while it is read, and a write does not reach all members at the same instant. So
+//! a block counts only if it differs in several reads, with pauses between them, and holds the same bytes in all of
+//! them.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,42 +15,42 @@ use super::geometry::{self, Geometry, PartRelation, RelatedParts};
 use super::judge::{WrongMember, differing_sectors, doubtful, hash, judge, on_member};
 use reader::Buffer;
 
-/// Bytes that are compared and distinguished at a time: a page, in which md compares RAID 5 and 6.
+/// Size of a block that is compared: a page, the unit in which md checks RAID 5 and 6.
 pub(crate) const BLOCK: u64 = 4096;
-/// Number of places that are remembered before they are examined again.
+/// Maximum number of suspected blocks that are collected before they are read again.
 const MAX_SUSPECTS: usize = 4096;
-/// Number of unreadable places that are listed; more are counted.
+/// Maximum number of unreadable parts that are listed; the others are counted.
 const MAX_LISTED_UNREADABLE: usize = 256;
 /// Longest pause between two polls of the interrupt.
 const POLL: Duration = Duration::from_millis(50);
 
-/// Reads an array's members.
+/// Access to the members of an array.
 pub(crate) trait Members {
-    /// True if the member of a slot is there and in use: a missing or recovering one agrees with nothing.
+    /// True if the member in a slot is present and in sync: a missing or recovering member cannot be compared.
     fn has(&self, slot: u32) -> bool;
 
-    /// Start of the array's data on the member of a slot, in bytes of its device.
+    /// Start of the array's data on the member in a slot, in bytes of its device.
     fn offset(&self, slot: u32) -> u64;
 
-    /// Reads from `at`, in bytes from where the array's data begins on the member, until `into` is
-    /// full. The disk itself is read, and no cache.
+    /// Reads at offset `at`, in bytes from the start of the array's data on the member, until `into` is full. It reads
+    /// the disk itself, not a cache.
     ///
     /// # Errors
-    /// When the disk cannot read it.
+    /// When the read fails.
     fn read(&mut self, slot: u32, at: u64, into: &mut [u8]) -> io::Result<()>;
 }
 
-/// Sectors that follow one another and do not agree.
+/// Contiguous sectors that do not agree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mismatch {
     /// The positions of the check, in whole sectors.
     pub position: Range<u64>,
-    /// The bytes of the array that may be wrong: what the odd member holds, where one is named, which is
-    /// nothing where it holds parity; else all data of RAID 5 and 6 at these positions.
+    /// Ranges of the array that may be wrong. If the wrong member is identified, they are those that it holds (none for
+    /// parity); otherwise all data at these positions.
     pub array: Ranges,
-    /// Ranges on the odd member, in bytes of its device; empty where none is named.
+    /// Ranges on the wrong member, in bytes of its device; empty where none is identified.
     pub device: Ranges,
-    /// The odd member.
+    /// The wrong member.
     pub odd: WrongMember,
 }
 
@@ -68,16 +68,15 @@ pub(crate) struct Unreadable {
 /// Totals of a search.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Summary {
-    /// Positions that were compared, in bytes.
+    /// Number of positions that were compared, in bytes.
     pub compared: u64,
-    /// Positions without a second member to be compared with, in bytes.
+    /// Number of positions with only one member present, which could not be compared, in bytes.
     pub alone: u64,
-    /// Number of places of [`BLOCK`] bytes that differed at first, and then agreed or had changed: they were
-    /// being written.
+    /// Number of blocks that differed at first and later agreed or had changed, since they were being written.
     pub moving: u64,
-    /// Unreadable places, the first of them.
+    /// The first unreadable parts, at most [`MAX_LISTED_UNREADABLE`].
     pub unreadable: Vec<Unreadable>,
-    /// Number of further unreadable places.
+    /// Number of further unreadable parts.
     pub more_unreadable: u64,
     /// True if it was interrupted before its end.
     pub interrupted: bool,
@@ -101,26 +100,25 @@ impl Summary {
     }
 }
 
-/// Schedule of further reads of a place.
+/// Schedule of repeated reads of a block that differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RereadSchedule {
     /// Number of reads.
     pub rounds: u32,
-    /// Pause before each.
+    /// Pause before each read.
     pub pause: Duration,
 }
 
 impl RereadSchedule {
-    /// Schedule for a live array: md writes a block to its members within milliseconds, seldom within some
-    /// hundred.
+    /// Schedule for an array in use: a write reaches all members within milliseconds, seldom more than some hundred.
     pub(crate) const LIVE: RereadSchedule = RereadSchedule {
         rounds: 3,
         pause: Duration::from_millis(300),
     };
 }
 
-/// Finds the mismatches in a range of positions of the check, and calls `each` for every one, in
-/// order; neighbours are joined.
+/// Finds the mismatches in a range of positions of the check, and calls `each` for every one, in order. Adjacent
+/// mismatches of the same member are joined.
 pub(crate) fn search(
     geometry: &Geometry,
     members: &mut dyn Members,
@@ -140,15 +138,15 @@ pub(crate) fn search(
         each,
         summary: Summary::default(),
     };
-    // A place begins where md's do.
+    // Blocks are aligned as md's.
     search.run(range.start / BLOCK * BLOCK..range.end);
     search.summary
 }
 
-/// A place that differed.
+/// A block that differed.
 struct Suspect {
     position: u64,
-    /// Hash of all bytes there, of all members.
+    /// Hash of the block's bytes on all members.
     hash: u64,
 }
 
@@ -159,7 +157,7 @@ struct Search<'a> {
     again: RereadSchedule,
     interrupt: &'a AtomicBool,
     suspects: Vec<Suspect>,
-    /// A mismatch that its neighbour may continue.
+    /// The last mismatch, to which the next one may be joined.
     pending: Option<Mismatch>,
     each: &'a mut dyn FnMut(Mismatch),
     summary: Summary,
@@ -188,7 +186,7 @@ impl Search<'_> {
         self.interrupt.load(Ordering::Relaxed)
     }
 
-    /// The group without the members that are not there; `None` where there is nothing to compare.
+    /// The group without missing members; `None` where there is nothing to compare.
     fn present(&self, group: &RelatedParts) -> Option<RelatedParts> {
         let mut group = group.clone();
         match &mut group.relation {
@@ -204,7 +202,7 @@ impl Search<'_> {
         }
     }
 
-    /// Compares a group, and suspects the places of it that differ.
+    /// Compares a group, and adds its blocks that differ to the suspects.
     fn compare_group(&mut self, group: &RelatedParts) {
         let Some(group) = self.present(group) else {
             self.summary.alone += group.length;
@@ -267,7 +265,7 @@ impl Search<'_> {
         });
     }
 
-    /// Examines the suspects again and again, and gives those that stayed as they were.
+    /// Reads the suspects repeatedly, and reports those that still differ and have not changed.
     fn confirm(&mut self) {
         let mut suspects = std::mem::take(&mut self.suspects);
         for _ in 0..self.again.rounds {
@@ -300,7 +298,8 @@ impl Search<'_> {
         !self.is_interrupted()
     }
 
-    /// A place again, sector by sector; `None` when it agrees now, has changed, or cannot be read any more.
+    /// Mismatches of a suspected block after another read, by sector; `None` if it agrees now, has changed, or cannot
+    /// be read.
     fn judge_again(&mut self, suspect: &Suspect) -> Option<Vec<Mismatch>> {
         let mut group = self.geometry.group(suspect.position)?;
         group.length = group.length.min(BLOCK);
@@ -325,7 +324,7 @@ impl Search<'_> {
         Some(found.collect())
     }
 
-    /// Gives a mismatch, joined to the one before it where they touch.
+    /// Adds a mismatch: joins it to the previous one where they are adjacent, otherwise reports the previous one.
     fn push_mismatch(&mut self, found: Mismatch) {
         match &mut self.pending {
             Some(last) if last.position.end == found.position.start && last.odd == found.odd => {

@@ -5,15 +5,15 @@ use std::ops::Range;
 use linux::mapping::Map;
 use record::{Bytes, Ranges};
 
-/// The finest part that is distinguished, in bytes: a sector.
+/// Granularity of the mapping, in bytes: a sector.
 const SECTOR: u64 = 512;
 
-/// The bytes of an upper device, which is so large, that lie on these bytes of the lower one. Maps
-/// lead down; this halves the upper device again and again and leaves out what leads elsewhere, in as
-/// many steps as there are places times the halvings.
+/// The ranges of an upper device of `size` bytes that lie on these ranges of the lower one. `map` leads downwards only:
+/// the upper device is halved repeatedly, and parts that lead elsewhere are dropped. The number of steps is that of the
+/// ranges times the depth of the halving.
 pub(crate) fn above(map: &Map, size: Bytes, lower: &Ranges) -> Ranges {
     let mut found = Vec::new();
-    // Those that come first are on top.
+    // A stack, whose top is the range with the lowest offset.
     let mut open = Vec::from([(0, size.0)]);
     while let Some((start, end)) = open.pop() {
         let range = start..end;
@@ -23,7 +23,7 @@ pub(crate) fn above(map: &Map, size: Bytes, lower: &Ranges) -> Ranges {
             continue;
         }
         let length = range.end - range.start;
-        // Of a stripe, the lower device has only a part, and all of that may be hit.
+        // With striping, only part of the range lies on the lower device, and all of that part may be wanted.
         let is_whole = hit == down && down.total().0 >= length;
         if is_whole || length <= SECTOR {
             found.push(range);
@@ -36,7 +36,7 @@ pub(crate) fn above(map: &Map, size: Bytes, lower: &Ranges) -> Ranges {
     found.into_iter().collect()
 }
 
-/// A multiple of a sector near the middle of a range that is longer than one.
+/// A sector boundary near the middle of a range that is longer than a sector.
 fn middle(range: &Range<u64>) -> u64 {
     let half = range.start + (range.end - range.start) / 2;
     let cut = half / SECTOR * SECTOR;
@@ -52,8 +52,8 @@ mod tests {
     use std::fs;
     use std::path::Path;
 
-    /// A partition of a disk, or a stripe of two disks, in a modelled tree; and its map to the first
-    /// disk.
+    /// Map from a partition of a disk, or from a stripe of two disks, to the first disk, and the size of the upper
+    /// device, in a simulated tree.
     fn map(place: &Path, striped: bool) -> (Map, Bytes) {
         let root = Root::under(place);
         let class = root.sys.join("class/block");

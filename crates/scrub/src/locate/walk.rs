@@ -1,5 +1,5 @@
-//! All regular files of a mounted file system, one after the other, without a change of their access
-//! times, and with as much memory as the deepest path needs.
+//! Walk over all regular files of a mounted file system, one after the other, without a change of their access times.
+//! The memory it needs is proportional to the depth of the deepest path.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -17,16 +17,16 @@ use rustix::io::Errno;
 /// Result of walking over a file system's files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct WalkResult {
-    /// Number of files that were given.
+    /// Number of files that were passed to the callback.
     pub files: u64,
     /// Number of files and folders that could not be opened or listed.
     pub unseen: u64,
-    /// True if it came to its end.
+    /// True if the walk was completed.
     pub complete: bool,
 }
 
-/// Calls `each` with every regular file below a folder that is on the device, until it breaks off or
-/// is interrupted. No symbolic link is followed and no other file system entered.
+/// Calls `each` with every regular file below a folder that is on the device, until `each` breaks or `interrupt` is
+/// set. Symbolic links are not followed, and other file systems are not entered.
 ///
 /// # Errors
 /// When the folder itself cannot be opened.
@@ -91,11 +91,10 @@ enum Entry {
     Folder(Dir),
 }
 
-/// Opens what a name in a folder leads to; `None` for what is neither a file nor a folder, or is on
-/// another device.
+/// Opens an entry of a folder; `None` if it is neither a file nor a folder, or is on another device.
 fn enter(folder: BorrowedFd, name: &OsStr, device: DeviceNumber) -> Result<Option<Entry>, Errno> {
     let opened = match open(folder, name, OFlags::empty()) {
-        // A link, or a socket or device whose type the folder did not say.
+        // A symbolic link, or a socket or device whose type was not in the folder's entry.
         Err(Errno::LOOP | Errno::NXIO) => return Ok(None),
         opened => opened?,
     };
@@ -110,8 +109,8 @@ fn enter(folder: BorrowedFd, name: &OsStr, device: DeviceNumber) -> Result<Optio
     })
 }
 
-/// Opens for reading so that the access time stays. Only the owner and root may do that (open(2),
-/// `O_NOATIME`); others open as everybody does.
+/// Opens for reading without a change of the access time, which only the owner and root may do (open(2), `O_NOATIME`);
+/// other users open it without that flag.
 fn open(folder: BorrowedFd, name: &OsStr, flags: OFlags) -> Result<OwnedFd, Errno> {
     let all = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK | flags;
     let with = |extra| openat(folder, name.as_bytes(), all | extra, Mode::empty());
@@ -128,7 +127,7 @@ mod tests {
     use std::os::unix::fs::{MetadataExt as _, symlink};
     use std::os::unix::net::UnixListener;
 
-    static GO_ON: AtomicBool = AtomicBool::new(false);
+    static NOT_INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
     fn device(path: &Path) -> DeviceNumber {
         DeviceNumber::from_raw(fs::metadata(path).unwrap().dev())
@@ -146,7 +145,7 @@ mod tests {
         symlink(top, top.join("b/loop")).unwrap();
         let _socket = UnixListener::bind(top.join("socket")).unwrap();
         let mut found = Vec::new();
-        let walked = walk(top, device(top), &GO_ON, &mut |path, _| {
+        let walked = walk(top, device(top), &NOT_INTERRUPTED, &mut |path, _| {
             found.push(path.strip_prefix(top).unwrap().display().to_string());
             ControlFlow::Continue(())
         })
@@ -167,11 +166,11 @@ mod tests {
         fs::write(place.path().join("a"), "x").unwrap();
         let mut go_on = |_: &Path, _: &File| ControlFlow::Continue(());
         let other = DeviceNumber::new(4095, 7);
-        let walked = walk(place.path(), other, &GO_ON, &mut go_on).unwrap();
+        let walked = walk(place.path(), other, &NOT_INTERRUPTED, &mut go_on).unwrap();
         assert_eq!((walked.files, walked.complete), (0, true));
         let stop = AtomicBool::new(true);
         let walked = walk(place.path(), device(place.path()), &stop, &mut go_on).unwrap();
         assert_eq!((walked.files, walked.complete), (0, false));
-        assert!(walk(Path::new("/no/such"), other, &GO_ON, &mut go_on).is_err());
+        assert!(walk(Path::new("/no/such"), other, &NOT_INTERRUPTED, &mut go_on).is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! The checkpoint of the reading of one member or disk, and the disks that may go on from it.
+//! The checkpoint of the reading of one member or disk, and the conditions for continuing from it.
 
 use jiff::Timestamp;
 use ledger::LongWork;
@@ -7,16 +7,16 @@ use serde::{Deserialize, Serialize};
 
 use reader::{DiskAttachment, VolumeKey};
 
-/// The reading of one member or disk. Ranges are bytes of it.
+/// The reading of one member or disk. Ranges are in bytes of the disk.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Checkpoint {
-    /// The path by which it was named last.
+    /// The path by which the disk was last named.
     pub path: String,
     /// Key by which the ledger knows the disk itself.
     pub disk: String,
     /// Attachment of a disk that only its path identifies.
     pub attached: Option<DiskAttachment>,
-    /// Ranges to be read: of a member, the array's data.
+    /// Ranges to be read: the array's data on a member, or the whole disk.
     pub whole: Ranges,
     /// Ranges that were read.
     pub done: Ranges,
@@ -24,7 +24,7 @@ pub(crate) struct Checkpoint {
     pub unreadable: Ranges,
     /// Time of the first start.
     pub began: Timestamp,
-    /// Time that it ran, over all starts, in seconds.
+    /// Duration of all starts together, in seconds.
     pub ran_s: f64,
     /// Number of starts.
     pub starts: u32,
@@ -40,7 +40,7 @@ impl Checkpoint {
     pub(crate) fn fresh(path: String, key: &VolumeKey, whole: Ranges) -> Checkpoint {
         let attached = match key {
             VolumeKey::Path(_, attached) => attached.clone(),
-            // Its name is enough: a check may go on after a reboot, whatever the disk held before.
+            // A unique name is enough: the reading may continue after a reboot, whatever the disk held before.
             VolumeKey::Ebs(_) | VolumeKey::Unique(..) => None,
         };
         Checkpoint {
@@ -56,9 +56,9 @@ impl Checkpoint {
         }
     }
 
-    /// True if what was read before still holds for this one. A member is known by the array's id and its place
-    /// in it; the disk there may have been replaced, which is seen where disks have names, and within one boot.
-    /// A single disk without a name is known only while it stays attached.
+    /// True if the ranges that were read before are valid for this disk. A member is identified by the array's id and
+    /// its slot; a replaced disk is noticed if disks have unique names, and within one boot. A single disk without a
+    /// unique name is identified only while it stays attached.
     pub(crate) fn continues_from(&self, before: &Checkpoint, is_member: bool) -> bool {
         if self.whole != before.whole {
             return false;
@@ -71,7 +71,7 @@ impl Checkpoint {
         }
     }
 
-    /// Takes over what was read before.
+    /// Takes over the ranges that were read before.
     pub(crate) fn take_over(&mut self, before: &Checkpoint) {
         self.done = before.done.intersect(&self.whole);
         self.began = before.began;

@@ -23,14 +23,14 @@ use super::member::{BLOCK, MAX_DEPTH, Member, MemberResult, behind};
 use super::share::SharedReadState;
 use super::source::{ReadPart, ReadSource};
 
-/// Interval at which the rate is examined.
+/// Interval at which the rate is updated.
 const TICK: Duration = Duration::from_millis(20);
-/// Weight of the last completions in the rate of the members.
+/// Weight of the last completions in the average rate of the members.
 const LAST_COMPLETION_WEIGHT: f64 = 0.1;
 /// Interval at which the array is examined, and progress is shown.
 const POLL: Duration = Duration::from_millis(250);
 
-/// Cause for which reading a member ended.
+/// Cause of the end of a reading.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ReadEnd {
     /// Everything was requested.
@@ -41,13 +41,13 @@ pub(crate) enum ReadEnd {
     TimeUp,
     /// The array was stopped, or a disk went away.
     Gone(String),
-    /// md began something with the array.
+    /// md began this action on the array.
     Busy(String),
-    /// The engine could not go on.
+    /// The engine failed.
     Failed(String),
 }
 
-/// Result of an array or disk.
+/// Result of reading an array or disk.
 pub(crate) struct Read {
     pub source: ReadSource,
     /// Result of each part.
@@ -57,7 +57,7 @@ pub(crate) struct Read {
     pub seconds: f64,
     /// Progress at the end.
     pub at: ScrubProgress,
-    /// Result of the foreground; `None` where there was none.
+    /// Foreground latency and targets; `None` where there was no foreground.
     pub foreground: Option<ForegroundReport>,
 }
 
@@ -146,17 +146,17 @@ fn read_part(
     (came, ending)
 }
 
-/// Sets the rate of all parts by the foreground's latency, until they are done.
+/// Control of the rate of all parts, by the foreground's latency.
 struct Steering<'a> {
     source: &'a ReadSource,
     share: &'a SharedReadState,
     shared: &'a Shared<'a>,
     foreground: Foreground,
-    /// True if the ledger lies on what is watched.
+    /// True if the ledger lies on the watched device.
     holds_ledger: bool,
     pace: Controller,
     sampled: Nanos,
-    /// Bytes a second of all members together while each has a request outstanding beside a foreground.
+    /// Rate of all members together, in bytes a second, while each has a request in flight beside a foreground.
     device_rate: Option<f64>,
     began: Instant,
     line: ProgressLine,
@@ -196,7 +196,7 @@ impl<'a> Steering<'a> {
         }
     }
 
-    /// Goes on until all threads have ended, and gives why it made them end, if it did.
+    /// Controls the rate until all threads have ended. Returns the reason why it stopped them, if it did.
     fn steer<T>(&mut self, threads: &[ScopedJoinHandle<'_, T>]) -> Option<ReadEnd> {
         let mut ordered = None;
         let mut polled = Instant::now();
@@ -231,7 +231,7 @@ impl<'a> Steering<'a> {
         let seen = self.foreground.foreground_sample(probing, || {
             let in_flight;
             (bytes, in_flight) = self.share.since();
-            // An array does not count what is read of its members.
+            // An array's counters do not include reads of its members.
             self.source.array.is_none().then(|| OwnIo {
                 bytes: bytes as f64,
                 in_flight: in_flight as f64,
@@ -248,7 +248,7 @@ impl<'a> Steering<'a> {
             self.pace.at_least(left / due.left().as_secs_f64().max(1.0));
         }
         if let Some(device_rate) = self.share.member_rate() {
-            // One request tells little.
+            // A single latency varies: the rate is averaged.
             let all = device_rate * self.source.parts.len() as f64;
             let known = self.device_rate.get_or_insert(all);
             *known += LAST_COMPLETION_WEIGHT * (all - *known);
@@ -267,7 +267,7 @@ impl<'a> Steering<'a> {
         })
     }
 
-    /// Problem of the array.
+    /// The end where the array was stopped, or md works on it.
     fn array_failure(&self) -> Option<ReadEnd> {
         let sync = &self.source.array.as_ref()?.sync;
         if !sync.is_there() {

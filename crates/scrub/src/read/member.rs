@@ -18,19 +18,20 @@ use ui::exit::sentence;
 
 /// Size of a request while there is no foreground.
 pub(crate) const BLOCK: Bytes = Bytes::kib(512);
-/// The most requests in flight, for each member: at 512 KiB and 10 ms a request, 800 MiB/s.
+/// Maximum number of requests in flight, for each member: at 512 KiB and 10 ms a request, 800 MiB/s.
 pub(crate) const MAX_DEPTH: usize = 16;
-/// Requests in flight at the start.
+/// Number of requests in flight at the start.
 const START_DEPTH: usize = 4;
-/// The mark of a piece of a block that failed, and that of a block.
+/// Tag of a request for a piece of a block that failed.
 const PIECE_MARK: u64 = 1;
+/// Tag of a request for a block.
 const BLOCK_MARK: u64 = 0;
-/// Interval at which the disk is examined.
+/// Interval at which the disk is polled.
 const POLL_EVERY: Nanos = Nanos(250_000_000);
 /// Wait when nothing can be requested.
 const IDLE_WAIT: Nanos = Nanos(10_000_000);
 
-/// Reads one member or disk.
+/// The reading of one member or disk.
 pub(crate) struct Member<'a> {
     part: &'a ReadPart,
     root: &'a Root,
@@ -56,14 +57,14 @@ pub(crate) struct MemberResult {
     pub left: Bytes,
     /// True if the disk went away.
     pub gone: bool,
-    /// True if whole blocks are called unreadable of which a part may be readable.
+    /// True if blocks that are marked as unreadable may hold readable pages.
     pub is_coarse: bool,
-    /// True if the ledger has the state, or the reason if writing it failed.
+    /// True if the state is stored in the ledger; the error if it could not be written.
     pub is_kept: Result<bool, String>,
 }
 
 impl<'a> Member<'a> {
-    /// Reads what `checkpoint` says is left.
+    /// The reading of the ranges that `checkpoint` does not have yet.
     pub(crate) fn new(
         part: &'a ReadPart,
         root: &'a Root,
@@ -93,7 +94,7 @@ impl<'a> Member<'a> {
         }
     }
 
-    /// Result of the reading; `is_done` is true if all was requested. It is finished in the ledger then.
+    /// Ends the reading, and returns its result. If all was requested (`is_done`), the job is finished in the ledger.
     pub(crate) fn end(mut self, is_done: bool) -> MemberResult {
         self.take();
         let finished = is_done && !self.gone;
@@ -151,7 +152,7 @@ impl<'a> Member<'a> {
         }
     }
 
-    /// Number and size of the requests wanted in flight.
+    /// Number and size of the requests to keep in flight.
     fn wanted(&self) -> (usize, Bytes) {
         match self.share.allowance() {
             Allowed::All => (
@@ -190,7 +191,7 @@ impl RequestSource for Member<'_> {
             Some(ReadRequest::Block(range)) => (range, BLOCK_MARK),
             Some(ReadRequest::Piece(range)) => (range, PIECE_MARK),
             None => {
-                // What is in flight may fail, and is requested again in pieces then.
+                // A request in flight may fail; its range is then requested again in pieces.
                 return match self.meter.in_flight() {
                     0 => Next::End,
                     _ => Next::Wait(now + IDLE_WAIT),
@@ -211,7 +212,7 @@ impl RequestSource for Member<'_> {
         }
         let moved = done.moved();
         self.meter.note_completed(now, moved, done.latency);
-        // As many bytes as were requested, also where they could not be read: that is what the rate was used for.
+        // The bytes that were requested count, also where they could not be read: they have used the rate.
         self.share.note_completed(u64::from(len), done.latency);
         let before = self.work.left();
         match done.result {
@@ -229,7 +230,7 @@ impl RequestSource for Member<'_> {
     }
 }
 
-/// Bytes of a part that are behind before it begins.
+/// Number of bytes of a part that earlier starts have read or given up.
 pub(crate) fn behind(whole: &Ranges, checkpoint: &Checkpoint) -> u64 {
     whole.intersect(&checkpoint.done).total().0
 }

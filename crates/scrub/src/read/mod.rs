@@ -1,10 +1,9 @@
-//! `scrub --read`: reads every member of an array, or a disk, from end to end, and lists what cannot
-//! be read. At the pace of a scrub: the foreground latency of the array decides, while the reads go to its
-//! members, without md.
+//! `scrub --read`: reads every member of an array, or a disk, from end to end, and lists the unreadable extents. It is
+//! paced like a scrub, by the foreground latency of the array, while the reads go to its members directly, without md.
 //!
-//! - `source`: what is read; `checkpoint`: the state from which a later start continues;
-//! - `device_read`: one array or disk; `member`: the requests to each member; `share`: their common pace;
-//! - `places`: the bytes of an array at a bad place; `report`: the answer.
+//! - `source`: the array or disk to read; `checkpoint`: the state from which a later start continues;
+//! - `device_read`: one array or disk; `member`: the requests to each member; `share`: their common rate;
+//! - `places`: the bytes of an array at unreadable extents of a member; `report`: the output.
 
 mod checkpoint;
 mod device_read;
@@ -35,7 +34,7 @@ use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome};
 
 /// Time until the first checkpoint.
 const FIRST_CHECKPOINT: Duration = Duration::from_secs(2);
-/// The longest time between two checkpoints, while they are few that take turns.
+/// Maximum time between two checkpoints, while few readings take turns to write them.
 const MAX_CHECKPOINT_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Reads arrays and disks from end to end.
@@ -46,7 +45,7 @@ pub(super) fn read(
     interrupt: &AtomicBool,
 ) -> Outcome {
     let page = args.page.check()?;
-    // What cannot be is refused now, and not when the hours have come; and is examined then again.
+    // Errors are reported now rather than when the hours begin; the sources are examined again then.
     find_all(&args.arrays, devices, context)?;
     let (by, opening) = times(args)?;
     let Some(stop) = wait_for_hours(opening, args, context, interrupt) else {
@@ -62,7 +61,7 @@ pub(super) fn read(
         let refuse = |why| Failure::refused(format!("{} cannot be read: {why}", source.path()));
         locks.extend(taken.map_err(refuse)?);
     }
-    // A `warm` of one of the disks would yield to this, and this to it.
+    // A `warm` of one of the disks and this reading would yield to each other.
     let parts = sources.iter().flat_map(|source| &source.parts);
     let _warmings = lock_disks(parts.map(|part| &part.volume)).map_err(Failure::refused)?;
     let turns = Arc::new(Turns::default());
@@ -89,7 +88,7 @@ pub(super) fn read(
     answer(&found, args, context)
 }
 
-/// All sources that were named, or what is wrong with any of them.
+/// All sources that were named. The error lists the problems of all of them.
 fn find_all(
     words: &[String],
     devices: &Devices,
@@ -105,7 +104,7 @@ fn find_all(
                     |other: &&ReadSource| other.disks().iter().any(|disk| disks.contains(disk));
                 if let Some(other) = sources.iter().find(is_shared) {
                     problems.push(format!(
-                        "{} and {} share a disk, so that each would hold back the other; read one after \
+                        "{} and {} share a disk, so each would slow down the other; read one after \
                          the other",
                         other.path(),
                         source.path()
@@ -123,7 +122,7 @@ fn find_all(
     }
 }
 
-/// Begins with each part, or goes on where the ledger says that it was left.
+/// Starts the job of each part, from its checkpoint in the ledger, if there is one.
 fn begin_all(
     source: &ReadSource,
     anew: bool,
@@ -155,13 +154,11 @@ fn begin_all(
             }
             Previous::Unfinished(_) | Previous::Finished(_) => {}
             Previous::Unreadable(error) => notes.push(format!(
-                "what was read before is not known, and all is read: {error}"
+                "the ranges that were read before are not known, so all are read: {error}"
             )),
         })?;
         notes.extend(started.not_written.as_ref().map(|why| {
-            format!(
-                "its progress cannot be saved, so that after an interruption it starts over: {why}"
-            )
+            format!("its progress cannot be stored, so after an interruption it starts over: {why}")
         }));
         for note in notes {
             context.notice(&format!("disksmith: {path}: {note}."));

@@ -8,11 +8,11 @@ use record::Ranges;
 
 use super::super::locate::{above, geometry};
 
-/// The bytes of an array that lie on these bytes of one of its members, which is in the slot `slot`
-/// and on which the array's data begins at `offset`.
+/// The ranges of an array that lie on the ranges `bad` of a member in the slot `slot`. The array's data begins at
+/// `offset` on the member. All are in bytes.
 ///
 /// # Errors
-/// A sentence, where it is not known how the array lies on its members.
+/// A sentence, where the layout of the array on its members is not known.
 pub(crate) fn of_array(
     (root, devices): (&Root, &Devices),
     array: &Device,

@@ -20,7 +20,7 @@ use super::source::{ArrayState, ReadPart};
 use ui::table::{Column, layout, wrap};
 use ui::units::{rate, span};
 
-/// Number of extents, and of files, that are listed in text. JSON has all.
+/// Maximum number of extents, and of files, that are listed in text. JSON has all.
 const MAX_LISTED_EXTENTS: usize = 8;
 
 const COLUMNS: [Column; 7] = [
@@ -36,7 +36,7 @@ const COLUMNS: [Column; 7] = [
 /// Result of an array or disk, with the owners of its unreadable extents.
 pub(crate) struct ReadResult {
     read: Read,
-    /// The bytes of the array or disk that cannot be read.
+    /// Ranges of the array or disk that cannot be read.
     bad: Ranges,
     /// Owners of the extents, if they were requested.
     owners: Option<Owners>,
@@ -45,12 +45,12 @@ pub(crate) struct ReadResult {
 }
 
 impl ReadResult {
-    /// Name and result of the foreground, for the page.
+    /// Path of the source, with its foreground latency and targets, for the report page.
     pub(crate) fn foreground(&self) -> (String, Option<&ForegroundReport>) {
         (self.read.source.path(), self.read.foreground.as_ref())
     }
 
-    /// True if all can be read.
+    /// True if no unreadable range was found.
     pub(crate) fn is_whole(&self) -> bool {
         self.read
             .parts
@@ -71,7 +71,7 @@ impl ReadResult {
     }
 }
 
-/// Finds out what lies where it cannot be read.
+/// Finds the ranges of the array that are unreadable and, if `locates` is true, their owners.
 pub(crate) fn locate_unreadable(
     read: Read,
     (root, devices): (&Root, &Devices),
@@ -132,9 +132,9 @@ pub(crate) fn locate_unreadable(
     if locates && !found.bad.is_empty() {
         match owners(root, devices, source.device.number, &found.bad, interrupt) {
             Ok(owners) => found.owners = Some(owners),
-            Err(error) => found
-                .notes
-                .push(format!("What lies there could not be found out: {error}.")),
+            Err(error) => found.notes.push(format!(
+                "The owners of these bytes could not be found: {error}."
+            )),
         }
     }
     let beside = found.read.foreground.as_ref();
@@ -218,7 +218,7 @@ fn owner_lines(owners: &Owners) -> Vec<String> {
     lines
 }
 
-/// The answer as text.
+/// The results as text.
 pub(crate) fn text(found: &[ReadResult], columns: usize) -> String {
     let rows: Vec<Vec<String>> = found
         .iter()
@@ -264,7 +264,7 @@ fn row(one: &ReadResult, part: &ReadPart, came: &MemberResult) -> Vec<String> {
     ]
 }
 
-/// Reason why an array or disk was not read to its end, and the rest of it; `None` where it was.
+/// Sentence on why an array or disk was not read to its end, with the rest; `None` where it was.
 pub(crate) fn incomplete_reason(one: &ReadResult) -> Option<String> {
     let why = end_reason(&one.read.ending)?;
     let hint = Resumable::if_written(one.is_kept()).hint();
@@ -282,7 +282,7 @@ fn end_reason(ending: &ReadEnd) -> Option<String> {
         ReadEnd::Interrupted => "it was interrupted".to_owned(),
         ReadEnd::TimeUp => "its time was up".to_owned(),
         ReadEnd::Gone(why) | ReadEnd::Failed(why) => why.clone(),
-        ReadEnd::Busy(action) => format!("md has begun a {action} of its own, which comes first,"),
+        ReadEnd::Busy(action) => format!("md has begun a {action} of its own, which has priority,"),
     })
 }
 
@@ -297,7 +297,7 @@ fn end_label(ending: &ReadEnd) -> &'static str {
     }
 }
 
-/// The answer as JSON.
+/// The results as one JSON document.
 pub(crate) fn document(found: &[ReadResult]) -> String {
     let read = found.iter().map(SourceDocument::of).collect();
     let document = Document { mode: "read", read };

@@ -1,4 +1,4 @@
-//! Common rate of the members of one array, which are read at once.
+//! Common rate of the members of one array, which are read at the same time.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -13,9 +13,9 @@ use study::pace::Allowed;
 #[derive(Debug)]
 pub(crate) struct SharedReadState {
     turn: Mutex<Turn>,
-    /// Origin of times: when this state was made.
+    /// Origin of times: the creation of this state.
     epoch: Instant,
-    /// Bytes that came back since the last poll.
+    /// Bytes of requests that completed since the last poll.
     moved: AtomicU64,
     /// Sum of the latencies of requests that were issued at a rate, in nanoseconds.
     took: AtomicU64,
@@ -25,9 +25,9 @@ pub(crate) struct SharedReadState {
     in_flight: AtomicU64,
     /// Bytes that were read or given up, over all starts.
     passed: AtomicU64,
-    /// Set when the ledger is written to what is watched.
+    /// True while the ledger is being written to the watched device.
     pub commits: AtomicBool,
-    /// Set when nothing more is to be requested.
+    /// True once nothing more is to be requested.
     pub over: AtomicBool,
 }
 
@@ -38,7 +38,7 @@ struct Turn {
 }
 
 impl SharedReadState {
-    /// State of members of which `passed` bytes are read already; nothing is allowed yet.
+    /// State of members of which `passed` bytes are already read. No request is allowed yet.
     pub(crate) fn new(passed: u64) -> SharedReadState {
         SharedReadState {
             turn: Mutex::new(Turn {
@@ -65,17 +65,17 @@ impl SharedReadState {
         self.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Says what may be done from now on.
+    /// Sets the rate that is allowed from now on.
     pub(crate) fn set(&self, may: Allowed) {
         self.turn().may = may;
     }
 
-    /// Amount of I/O that is allowed.
+    /// Rate that is allowed now.
     pub(crate) fn allowance(&self) -> Allowed {
         self.turn().may
     }
 
-    /// Ok if a request may be issued; otherwise the least time to wait, or `None` where that is not known.
+    /// Ok if a request may be issued; the error is the minimum time to wait, or `None` where it is not known.
     pub(crate) fn has_room(&self, now: Nanos) -> Result<(), Option<Nanos>> {
         let turn = self.turn();
         match turn.may {
@@ -88,7 +88,7 @@ impl SharedReadState {
         }
     }
 
-    /// Notes a request for so many bytes.
+    /// Notes that a request for `bytes` is issued.
     pub(crate) fn note_issued(&self, now: Nanos, bytes: u64) {
         let mut turn = self.turn();
         let rate = match turn.may {
@@ -99,7 +99,7 @@ impl SharedReadState {
         self.in_flight.fetch_add(bytes, Relaxed);
     }
 
-    /// Notes a request that came back with so many bytes after so long.
+    /// Notes that a request for `bytes` has completed, with the latency `took`.
     pub(crate) fn note_completed(&self, bytes: u64, took: Nanos) {
         if matches!(self.allowance(), Allowed::Rate(_)) {
             self.took.fetch_add(took.0, Relaxed);
@@ -114,27 +114,27 @@ impl SharedReadState {
         self.passed.fetch_add(bytes, Relaxed);
     }
 
-    /// Number of bytes that are behind.
+    /// Number of bytes that were read or given up, over all starts.
     pub(crate) fn passed(&self) -> u64 {
         self.passed.load(Relaxed)
     }
 
-    /// The bytes that came back since the last call, and those that are in flight. What comes back meanwhile is
-    /// in both rather than in neither.
+    /// Bytes of requests that completed since the last call, and bytes in flight. A request that completes meanwhile
+    /// is in both rather than in neither.
     pub(crate) fn since(&self) -> (u64, u64) {
         let in_flight = self.in_flight.load(Acquire);
         (self.moved.swap(0, Acquire), in_flight)
     }
 
-    /// Bytes a second of one member while it had a request outstanding beside a foreground, since the last call;
-    /// `None` where none completed.
+    /// Rate of one member since the last call, in bytes a second, while it had a request in flight beside a foreground;
+    /// `None` where no request completed.
     pub(crate) fn member_rate(&self) -> Option<f64> {
         let took = Nanos(self.took.swap(0, Relaxed)).as_secs_f64();
         let taken = self.taken.swap(0, Relaxed) as f64;
         (taken > 0.0 && took > 0.0).then(|| taken / took)
     }
 
-    /// True if anything is in flight.
+    /// True if any request is in flight.
     pub(crate) fn is_busy(&self) -> bool {
         self.in_flight.load(Relaxed) > 0
     }

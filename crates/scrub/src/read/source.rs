@@ -1,4 +1,4 @@
-//! Source of reads: an array with all its members, or a single disk, and the reason why it cannot be read.
+//! Source of `scrub --read`: an array with all its members, or a single disk. Checks that it can be read.
 
 use std::path::Path;
 
@@ -16,36 +16,35 @@ use reader::{OpenError, Volume};
 
 /// An array, or a single disk.
 pub(crate) struct ReadSource {
-    /// The device whose users are not to be disturbed: the array, or the whole disk.
+    /// The device whose foreground I/O is watched: the array, or the whole disk.
     pub watched: Device,
-    /// The disks of an array of which members are partitions: who uses the rest of them is not to be
-    /// disturbed either.
+    /// Disks of which members of the array are partitions: foreground I/O on the rest of them is watched too.
     pub shared: Vec<Shared>,
     /// The device that was named.
     pub device: Device,
-    /// The array's state, of an array.
+    /// State of the array; `None` for a disk.
     pub array: Option<ArrayState>,
-    /// Parts of it that are read.
+    /// Members of the array, or the disk itself.
     pub parts: Vec<ReadPart>,
 }
 
-/// State of an array that matters here.
+/// State of an array that is read.
 pub(crate) struct ArrayState {
     /// UUID by which the ledger knows the array.
     pub uuid: String,
-    /// RAID level as the kernel has it.
+    /// RAID level, from the kernel.
     pub level: Option<MdLevel>,
     /// State of md's work on it.
     pub sync: Sync,
 }
 
 impl ArrayState {
-    /// md's word for its level.
+    /// md's name of the level; empty where it is not known.
     pub(crate) fn level_name(&self) -> &str {
         self.level.as_ref().map_or("", MdLevel::name)
     }
 
-    /// True if md can rewrite what it cannot read.
+    /// True if md can rewrite unreadable sectors from other members. An unknown level counts as redundant.
     pub(crate) fn is_redundant(&self) -> bool {
         let level = self.level.as_ref().and_then(MdLevel::raid);
         level.is_none_or(Level::is_redundant)
@@ -60,7 +59,7 @@ pub(crate) struct ReadPart {
     pub slot: Option<u32>,
     /// Start of the array's data on it, in bytes.
     pub offset: u64,
-    /// Ranges of it that are read.
+    /// Ranges of the device that are read, in bytes.
     pub whole: Ranges,
 }
 
@@ -68,7 +67,7 @@ impl ReadSource {
     /// The source that `word` names.
     ///
     /// # Errors
-    /// A sentence for what speaks against reading it.
+    /// The reason why it cannot be read, as a sentence.
     pub(crate) fn find(word: &str, root: &Root, devices: &Devices) -> Result<ReadSource, String> {
         let source = match md::find(root, devices, word) {
             Some(device) => of_array(device, root, devices)
@@ -90,7 +89,7 @@ impl ReadSource {
         self.device.node().display().to_string()
     }
 
-    /// The disks that it lies on.
+    /// Numbers of the disks that the source lies on.
     pub(crate) fn disks(&self) -> Vec<DeviceNumber> {
         let parts = self.parts.iter();
         let mut disks: Vec<DeviceNumber> = parts.map(|part| part.volume.disk.number).collect();
@@ -187,7 +186,7 @@ fn of_array(device: &Device, root: &Root, devices: &Devices) -> Result<ReadSourc
     })
 }
 
-/// Ok if all members are there, and md has no other work on them.
+/// Checks that an array is running, that no member is missing where that matters, and that md is idle.
 fn is_there(array: &Array) -> Result<(), String> {
     let state = array.state.as_deref().unwrap_or("inactive");
     if matches!(state, "inactive" | "clear") || array.size.0 == 0 {

@@ -1,4 +1,4 @@
-//! A real array, as a rewrite needs it.
+//! Access of a rewrite to a real array.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -17,21 +17,21 @@ use super::super::locate::{Disks, Geometry, MemberOffset, Members as _, Writer};
 use super::super::saved_tunables::{RestoredBy, SavedTunables, Setting};
 use super::window::RewriteAccess;
 
-/// Longest time for which writes to a window wait.
+/// Maximum time for which writes to a window are suspended.
 const MAX_HOLD: Duration = Duration::from_secs(60);
-/// Time limit for what takes md a moment.
+/// Time limit for actions that md completes in a moment.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// Interval between two polls.
 const POLL: Duration = Duration::from_millis(5);
-/// The least that the kernel takes for `stripe_cache_size` (raid5_set_cache_size in drivers/md/raid5.c).
+/// Minimum of `stripe_cache_size` that the kernel accepts (raid5_set_cache_size in drivers/md/raid5.c).
 const MIN_STRIPES: &str = "17";
-/// md keeps stripes in eight lists, by their rows of 4 KiB (`NR_STRIPE_HASH_LOCKS`), with two or three of
-/// the 17 in each: after four other rows of each list nothing else is left.
+/// Length of other rows that evicts all stripes from the minimal cache. md keeps the 17 stripes in eight lists, by
+/// their rows of 4 KiB (`NR_STRIPE_HASH_LOCKS`), two or three in each: four other rows of each list replace them all.
 const OTHER_STRIPE_BYTES: u64 = 8 * 4 * 4096;
 /// Sectors that md counts for a row of 4 KiB.
 const SECTORS_PER_ROW: u64 = 8;
 
-/// The array, over the windows of a repair.
+/// Access to the array during a repair.
 pub(crate) struct RepairHost<'a> {
     pub root: &'a Root,
     pub array: &'a Device,
@@ -43,7 +43,7 @@ pub(crate) struct RepairHost<'a> {
     pub held: Option<HeldWrites>,
 }
 
-/// Barrier that holds while writes to a window wait.
+/// Suspension of writes to a window.
 pub(crate) struct HeldWrites {
     pub old: SavedTunables,
     pub guard: Guard,
@@ -51,7 +51,7 @@ pub(crate) struct HeldWrites {
 }
 
 impl<'a> RepairHost<'a> {
-    /// All tunables that a window needs with their present values, to restore them at the end or after a kill.
+    /// Current values of all tunables that a window changes, to restore them at the end or after a kill.
     pub(crate) fn saved_tunables(&self, positions: &Range<u64>) -> SavedTunables {
         let (low, high) = self.suspended(positions);
         let setting = |tunable: Tunable, write: String, shows: Option<String>| Setting {
@@ -80,8 +80,8 @@ impl<'a> RepairHost<'a> {
         }
     }
 
-    /// Takes the tunables as they were, and the guard that puts them back after a kill; they are changed from
-    /// now on.
+    /// Takes the former tunables, and the guard that restores them after a kill. From now on the tunables may be
+    /// changed.
     pub(crate) fn hold(&mut self, old: SavedTunables, guard: Guard) {
         self.held = Some(HeldWrites {
             old,
@@ -106,7 +106,8 @@ impl<'a> RepairHost<'a> {
         Ok(())
     }
 
-    /// The sectors of the array that lie at these positions, as text.
+    /// First sector and exclusive end of the array's range at these positions, as text for `suspend_lo` and
+    /// `suspend_hi`.
     fn suspended(&self, positions: &Range<u64>) -> (String, String) {
         let array = self.geometry.array(positions);
         let sectors = |bytes| Sectors::of(Bytes(bytes)).0.to_string();
@@ -122,7 +123,7 @@ impl<'a> RepairHost<'a> {
         held.map_or_else(Instant::now, |held| held.until)
     }
 
-    /// Positions beside these, of which md reads so many rows that it keeps nothing else.
+    /// Positions beside these, with so many rows that checking them replaces the whole stripe cache.
     fn others(&self, positions: &Range<u64>) -> Result<Range<u64>, String> {
         let length = OTHER_STRIPE_BYTES.next_multiple_of(self.geometry.unit());
         let behind = positions.end..positions.end.saturating_add(length);
@@ -135,7 +136,7 @@ impl<'a> RepairHost<'a> {
         }
     }
 
-    /// Makes md check these positions, and gives the sectors that it counts.
+    /// Has md check these positions. Returns the number of mismatched sectors that it counts.
     fn check(&self, positions: &Range<u64>) -> Result<u64, String> {
         let sectors = |bytes| Sectors::of(Bytes(bytes));
         let (from, to) = (sectors(positions.start), sectors(positions.end));
@@ -153,7 +154,7 @@ impl<'a> RepairHost<'a> {
         let goes_on =
             || matches!(self.sync.state(), Ok(state) if state.action == SyncAction::Check);
         while goes_on() && Instant::now() < until {
-            // Before its thread has begun, md takes no notice; that it has ended is seen next.
+            // md ignores the request until its thread has begun; the loop waits for the end of the check.
             let _ = self.sync.write_sync_action(SyncAction::Idle);
             sleep(POLL);
         }
@@ -163,7 +164,7 @@ impl<'a> RepairHost<'a> {
         counted
     }
 
-    /// Waits until md's check is there.
+    /// Waits until md's check has reached `to`. Returns the number of mismatched sectors.
     fn count(&self, to: Sectors) -> Result<u64, String> {
         loop {
             let state = self.sync.state().map_err(|error| error.to_string())?;
@@ -173,7 +174,7 @@ impl<'a> RepairHost<'a> {
                     return Ok(state.mismatches);
                 }
                 SyncAction::Check => {}
-                // At the end of the array md takes the end of its check away.
+                // At the end of the array md resets `sync_max`.
                 SyncAction::Idle if state.until == SyncMax::End => return Ok(state.mismatches),
                 other => {
                     return Err(format!(
@@ -184,7 +185,7 @@ impl<'a> RepairHost<'a> {
             }
             if Instant::now() >= self.until() {
                 return Err(
-                    "md did not check the stripes within a minute, for which writes to them have waited"
+                    "md did not check the stripes within a minute, during which writes to them waited"
                         .to_owned(),
                 );
             }
@@ -193,7 +194,7 @@ impl<'a> RepairHost<'a> {
     }
 }
 
-/// Does what md refuses for as long as it ends a check.
+/// Repeats an action that md refuses while it ends a check, for at most [`TIMEOUT`].
 fn retried(act: impl Fn() -> linux::Result<()>) -> Result<(), String> {
     let until = Instant::now() + TIMEOUT;
     loop {
@@ -204,8 +205,7 @@ fn retried(act: impl Fn() -> linux::Result<()>) -> Result<(), String> {
     }
 }
 
-/// Reason for which nothing may be written to an array's members without md, as a clause; `None` where it
-/// may.
+/// Reason why an array's members must not be written without md, as a clause; `None` where they may be.
 pub(crate) fn refusal(sync: &Sync) -> Option<String> {
     let is_suspended = |tunable| {
         sync.tunable(tunable)
@@ -292,7 +292,7 @@ impl RewriteAccess for RepairHost<'_> {
     }
 
     fn write(&mut self, place: MemberOffset, bytes: &[u8]) -> io::Result<()> {
-        // As much as can be known: nothing holds a member back from failing meanwhile.
+        // This cannot be certain: a member may still fail during the write.
         let state = self.sync.state().map_err(io::Error::other)?;
         if state.degraded > 0 || !self.disks.has(place.slot) {
             return Err(io::Error::other("a member has failed meanwhile"));

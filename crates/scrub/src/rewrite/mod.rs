@@ -1,15 +1,16 @@
-//! `scrub --repair` where the members tell which one of them is wrong: RAID 6, and arrays with three copies or
-//! more. That member's block is written anew from the others.
+//! `scrub --repair` where the wrong member can be identified: RAID 6, and arrays with three copies or more. That
+//! member's block is rewritten from the others.
 //!
-//! md's own `repair` does not do that. At RAID 6 it keeps the data and computes both parities anew
-//! (`handle_parity_checks6` in drivers/md/raid5.c), and of copies it keeps the first that it can read: where
-//! that is the wrong one, the wrong bytes are all that is left, and nothing disagrees any more.
+//! md's own `repair` does not do that. With RAID 6 it keeps the data and recomputes both parities
+//! (`handle_parity_checks6` in drivers/md/raid5.c), and of copies it keeps the first that it can read: where that one
+//! is wrong, only the wrong bytes remain, and nothing disagrees any more.
 //!
-//! - `window`: one rewrite, from the wait of all writes to the proof that md sees what was written;
-//! - `host`: the real array. Writes wait by `suspend_lo` and `suspend_hi`, as for mdadm's `raid6check`. md
-//!   keeps stripes in memory after it has checked them, so that it is made to forget them first: otherwise
-//!   the next write to such a stripe would compute parity from what was there before;
-//! - here: which blocks, and the ledger. Each window is noted before it begins, with what puts the tunables back.
+//! - `window`: one rewrite, from the suspension of writes to the proof that md sees the written bytes;
+//! - `host`: the real array. Writes are suspended by `suspend_lo` and `suspend_hi`, as by mdadm's `raid6check`. md
+//!   caches stripes after it has checked them, so they are evicted first: otherwise the next write to such a stripe
+//!   would compute parity from outdated bytes;
+//! - this module: the choice of blocks, and the ledger. Each window is stored there before it begins, with the tunables
+//!   to restore.
 
 mod host;
 mod window;
@@ -35,7 +36,7 @@ use super::target::Target;
 use ui::context::Context;
 use ui::exit::Failure;
 
-/// The most that writes wait to at once, in bytes of positions, or one chunk where that is more.
+/// Maximum size of a window to which writes are suspended, in bytes of positions, or one unit where that is more.
 const MAX_WINDOW_BYTES: u64 = 1 << 20;
 
 /// Method of an array's repair.
@@ -54,10 +55,10 @@ pub(crate) fn repair_method(target: &Target, root: &Root) -> RepairMethod {
     }
 }
 
-/// Rewrites what was located of an array, and keeps in the ledger what is left.
+/// Rewrites the located mismatches of an array, and stores the remaining ones in the ledger.
 ///
 /// # Errors
-/// When nothing could be written, or what was done is not kept.
+/// When nothing could be written, or the result could not be stored.
 pub(crate) fn repair(
     one: &mut ScrubResult,
     located: &Located,
@@ -72,7 +73,7 @@ pub(crate) fn repair(
     let device = devices.get(one.target.device.number);
     let device = device
         .filter(|_| one.target.sync.is_there())
-        .context("the array is not there any more")?;
+        .context("the array no longer exists")?;
     let OpenedArray { geometry, members } = locate::open(&context.root, &devices, device)?;
     let mut access = RepairHost {
         root: &context.root,
@@ -120,7 +121,8 @@ pub(crate) fn repair(
     Ok(repaired)
 }
 
-/// Makes all ready for a window: after this its tunables may be changed.
+/// Prepares a window: opens the members, stores the window in the ledger and starts the guard. After this its tunables
+/// may be changed.
 fn hold(
     access: &mut RepairHost<'_>,
     devices: &Devices,
@@ -135,12 +137,12 @@ fn hold(
     noted.save_window(window, slots, &old)?;
     guard::note_turned(access.uuid);
     let guard = Guard::start_rewrite(access.array.number, access.uuid, &old)
-        .context("no guard could be started, which lets writes go on after a kill -9")?;
+        .context("no guard could be started, which lets writes continue after a kill -9")?;
     access.hold(old, guard);
     Ok(())
 }
 
-/// Results known before anything is tried: blocks of which no single member is wrong.
+/// Results of blocks that are not tried, since no single member is wrong.
 fn known_results(located: &Located) -> BTreeMap<u64, BlockResult> {
     let mut results = BTreeMap::new();
     for mismatch in &located.mismatches {
@@ -154,7 +156,7 @@ fn known_results(located: &Located) -> BTreeMap<u64, BlockResult> {
     results
 }
 
-/// The blocks that one member alone has wrong, in windows.
+/// The blocks that are wrong on a single member, grouped in windows.
 fn windows(located: &Located, geometry: &Geometry) -> Vec<Window> {
     let odd = located.mismatches.iter().flat_map(|mismatch| {
         let slot = mismatch.odd.slot();
@@ -183,7 +185,7 @@ fn windows(located: &Located, geometry: &Geometry) -> Vec<Window> {
     windows
 }
 
-/// Blocks restored and left, also of what is not listed or could not be read.
+/// Totals of restored and remaining bytes, including mismatches that are not listed or could not be read.
 fn sum(located: &Located, repaired: &Repaired) -> RepairTotals {
     let mut sum = RepairTotals::default();
     for mismatch in &located.mismatches {
@@ -207,22 +209,23 @@ fn sum(located: &Located, repaired: &Repaired) -> RepairTotals {
     sum
 }
 
-/// The ledger's part.
+/// The job of a repair in the ledger.
 struct RepairJob<'a> {
     job: OwnedJob<Checkpoint>,
     checkpoint: &'a mut Checkpoint,
 }
 
 impl<'a> RepairJob<'a> {
-    /// Opens the work of a finished check again, so that the next start tidies up after a kill.
+    /// Reopens the job of a finished check, so that the next start cleans up after a kill.
     fn begin(
         context: &Context,
         uuid: &str,
         checkpoint: &'a mut Checkpoint,
     ) -> anyhow::Result<RepairJob<'a>> {
         let store = JobStore::open(context).map_err(Failure::error)?;
-        let job = OwnedJob::open(store, uuid, checkpoint, TAKEOVER)
-            .context("what is about to be written could not be noted, so nothing was")?;
+        let job = OwnedJob::open(store, uuid, checkpoint, TAKEOVER).context(
+            "the planned writes could not be stored in the ledger, so nothing was written",
+        )?;
         Ok(RepairJob { job, checkpoint })
     }
 
@@ -241,7 +244,7 @@ impl<'a> RepairJob<'a> {
         Ok(self.job.save(self.checkpoint)?)
     }
 
-    /// Stores the end of the repair, with all done or as much as could be.
+    /// Stores the result of the repair.
     fn end(mut self, repaired: &Repaired) -> anyhow::Result<()> {
         let checkpoint = self.checkpoint;
         if repaired.trouble.is_none() {

@@ -1,4 +1,4 @@
-//! The rewriting of some blocks, while all writes to them wait.
+//! The rewrite of some blocks, while writes to them are suspended.
 
 use std::io;
 use std::ops::Range;
@@ -10,32 +10,32 @@ use super::super::locate::{
 };
 use super::super::repair::BlockResult;
 
-/// Number of attempts to make md forget the stripes that it keeps in memory.
+/// Number of attempts to evict md's cached stripes.
 const EVICTION_ATTEMPTS: u32 = 4;
 
-/// The array as a rewrite needs it.
+/// Access of a rewrite to the array.
 pub(crate) trait RewriteAccess {
-    /// Makes writes to these positions wait, after those that are under way.
+    /// Suspends writes to these positions, and waits for those in flight.
     fn suspend(&mut self, positions: &Range<u64>) -> Result<(), String>;
 
-    /// Lets writes continue, and restores what else was changed.
+    /// Lets writes continue, and restores all other changed tunables.
     fn release(&mut self) -> Result<(), String>;
 
-    /// Makes md forget what it keeps of these positions in memory.
+    /// Evicts md's cached stripes of these positions.
     fn forget(&mut self, positions: &Range<u64>) -> Result<(), String>;
 
-    /// The blocks that differ at these positions, as md sees them; `None` where md keeps nothing in memory
-    /// that could be other than what is on the members.
+    /// Number of blocks that differ at these positions by md's count; `None` where md has no cache that could differ
+    /// from the members.
     fn counted(&mut self, positions: &Range<u64>) -> Result<Option<u64>, String>;
 
-    /// Reads a member itself, past all caches.
+    /// Reads a member itself, with direct I/O.
     fn read(&mut self, place: MemberOffset, into: &mut [u8]) -> io::Result<()>;
 
-    /// Writes to a member itself. The bytes are on the disk when this returns.
+    /// Writes to a member itself. The bytes are durable when this returns.
     fn write(&mut self, place: MemberOffset, bytes: &[u8]) -> io::Result<()>;
 }
 
-/// A block of a member that all others contradict.
+/// A block of a member that is wrong by all other members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Block {
     /// The position of the check, a multiple of [`BLOCK`].
@@ -44,7 +44,7 @@ pub(crate) struct Block {
     pub slot: u32,
 }
 
-/// Blocks that are rewritten while writes to these positions wait.
+/// Blocks that are rewritten together while writes to their positions are suspended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Window {
     /// Positions, in whole units of the array's geometry.
@@ -58,7 +58,7 @@ pub(crate) struct Window {
 pub(crate) struct WindowResult {
     /// Result of each of its blocks.
     pub results: Vec<BlockResult>,
-    /// Trouble that needs attention before anything else is written.
+    /// A problem that needs attention before anything else is written.
     pub trouble: Option<String>,
 }
 
@@ -70,7 +70,7 @@ pub(crate) fn rewrite(
 ) -> WindowResult {
     let ready = access
         .suspend(&window.positions)
-        // Before anything is written: after a kill from here on md reads what is on the members.
+        // Evicted before anything is written: after a kill from here on, md reads the members themselves.
         .and_then(|()| access.forget(&window.positions));
     let mut buffer = Buffer::new(geometry.disks() as usize + 1, BLOCK as usize);
     let (mut results, mut trouble) = (Vec::new(), None);
@@ -127,7 +127,7 @@ fn one(
     if judge(&group.relation, &mended).is_some() {
         return BlockResult::Ambiguous;
     }
-    // Behind the others, where memory is aligned as direct I/O wants it.
+    // In the buffer after the members' parts, which is aligned for direct I/O.
     let spare = places.len();
     buffer.set(spare + 1, length);
     buffer.part_mut(spare).copy_from_slice(&bytes);
@@ -146,8 +146,8 @@ fn one(
     }
 }
 
-/// Makes sure that md sees what is on the members: what it keeps in memory from before would come back to
-/// them with the next write to the stripe.
+/// Evicts md's cached stripes until md counts as many differing blocks as the members have. Outdated cached bytes would
+/// return to the members with the next write to the stripe.
 fn drop_cached_stripes(
     access: &mut dyn RewriteAccess,
     geometry: &Geometry,

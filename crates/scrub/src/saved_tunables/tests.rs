@@ -8,7 +8,7 @@ use linux::block::Devices;
 
 use super::*;
 
-/// The tunables of an array as plain files, which take whatever is written.
+/// The tunables of an array as plain files, which accept any text.
 pub(crate) struct Tunables {
     place: tempfile::TempDir,
     pub(crate) sync: Sync,
@@ -46,7 +46,7 @@ impl Tunables {
         }
     }
 
-    /// A member, with what its files say.
+    /// Adds a member with these files.
     pub(crate) fn member(&self, name: &str, files: &[(&str, &str)]) {
         let own = self.path(&format!("dev-{name}"));
         fs::create_dir_all(&own).unwrap();
@@ -55,7 +55,7 @@ impl Tunables {
         }
     }
 
-    /// Adds another array, with a member on the disk on which this one has one.
+    /// Adds another array with these files, which has a member on the same disk.
     pub(crate) fn beside(&self, files: &[(&str, &str)]) {
         let block = self.place.path().join("sys/class/block");
         for folder in ["vda", "md0/md/dev-vda", "md1/md/dev-vda"] {
@@ -70,7 +70,7 @@ impl Tunables {
         self.place.path().join("sys/class/block/md0/md").join(file)
     }
 
-    /// Present content of a file. A write that is shorter than what it replaces leaves the rest.
+    /// Current content of a file. A write does not truncate it, so that the rest of a longer text remains.
     pub(crate) fn shown(&self, file: &str) -> String {
         fs::read_to_string(self.path(file)).unwrap()
     }
@@ -103,7 +103,7 @@ fn old() -> SavedTunables {
 #[test]
 fn tunables_of_a_killed_scrub_are_put_back() {
     let tunables = Tunables::new(&TURNED);
-    // A file of the test takes the word and stays so; md is idle a moment later.
+    // A plain file keeps what is written to it, whereas md is idle a moment later.
     let sync = tunables.sync.clone();
     let path = tunables.path("sync_action");
     std::thread::scope(|scope| {
@@ -132,7 +132,7 @@ fn tunables_of_a_killed_scrub_are_put_back() {
 
 #[test]
 fn the_check_of_somebody_else_and_what_he_has_set_is_left() {
-    // The guard has put all back, or somebody by hand; later a check was begun, at a speed of its own.
+    // The guard or a user has restored all tunables; later another check was begun, with its own speed limits.
     let theirs = [
         ("sync_action", "check"),
         ("sync_min", "4096"),
@@ -175,7 +175,7 @@ fn tunables_that_others_set_during_a_scrub_are_left_at_its_end() {
     ];
     let tunables = Tunables::new(&TURNED);
     tunables.write(&theirs);
-    // Of two that are turned at once one is seen.
+    // Of two tunables that are changed at once, one is noticed.
     let by = RestoredBy::Scrub {
         but_for: Some(Tunable::SpeedMin),
         ends: false,

@@ -1,15 +1,15 @@
-//! Lines of crontabs, and scripts in cron's folders, that start a check. Their times are shown as they are written.
+//! Lines of crontabs, and scripts in cron's folders, that start a check. Their times are reported as written.
 
 use std::path::{Path, PathBuf};
 
 use super::files::{below, read};
 use super::scheduled::{Checker, ScheduleSource, Scheduled, ScheduledChecks};
 
-/// root's own crontab, whose lines name no user: Debian's place, and Red Hat's.
+/// Paths of root's own crontab, whose lines name no user, on Debian and on Red Hat.
 const ROOT_CRONTABS: [&str; 2] = ["/var/spool/cron/crontabs/root", "/var/spool/cron/root"];
-/// Ends of the names of the folders whose scripts are run once in such a while.
+/// Suffixes of the folders whose scripts cron runs once in such a period.
 const PERIOD_SUFFIXES: [&str; 4] = ["hourly", "daily", "weekly", "monthly"];
-/// Ends of names that editors and package managers leave behind.
+/// Suffixes of files that editors and package managers leave, and that cron ignores.
 const IGNORED_SUFFIXES: [&str; 7] = [
     "~",
     ".rpmsave",
@@ -40,14 +40,14 @@ pub(super) fn find(root: &Path, found: &mut ScheduledChecks) {
     }
 }
 
-/// Finds the lines of a crontab (crontab(5)) that start a check: five fields or a word such as `@weekly`, so many
-/// words that name the user, and the command.
+/// Finds the lines of a crontab (crontab(5)) that start a check. A line has five time fields or a word such as
+/// `@weekly`, then `users` words that name the user (0 or 1), and the command.
 fn crontab(root: &Path, file: &Path, users: usize, found: &mut ScheduledChecks) {
     let text = read(root, file, &mut found.unread).unwrap_or_default();
     let lines = (1..).zip(text.lines().map(str::trim));
     let mut zone = String::new();
     for (number, line) in lines.filter(|(_, line)| !is_comment(line)) {
-        // Of cronie: the zone of the times of the lines that follow.
+        // An extension of cronie: the time zone of the following lines.
         if let Some((name, value)) = line.split_once('=')
             && name.trim_end() == "CRON_TZ"
         {
@@ -65,7 +65,7 @@ fn crontab(root: &Path, file: &Path, users: usize, found: &mut ScheduledChecks) 
     }
 }
 
-/// Keeps a command that starts a check.
+/// Adds a command, if it starts a check.
 fn push(source: ScheduleSource, command: &str, times: &str, found: &mut ScheduledChecks) {
     if let Some(checker) = Checker::of(command) {
         found.scheduled.push(Scheduled {
@@ -79,7 +79,7 @@ fn is_comment(line: &str) -> bool {
     line.trim_start().starts_with('#')
 }
 
-/// The files of a folder that cron heeds, by name.
+/// The files of a folder that cron reads, sorted by name.
 fn files(root: &Path, folder: &str) -> Vec<PathBuf> {
     let entries = below(root, Path::new(folder)).read_dir();
     let names = entries.into_iter().flatten().flatten();

@@ -1,16 +1,16 @@
-//! The settings files of distributions, in which a check is turned off or limited.
+//! The settings files of distributions, which turn off or limit a check.
 
 use std::path::Path;
 
 use super::files::read;
 use super::scheduled::{Checker, Scheduled};
 
-/// Debian's settings of mdadm: checkarray heeds `AUTOCHECK` when cron starts it.
+/// Debian's settings of mdadm: checkarray applies `AUTOCHECK` when cron starts it.
 pub(crate) const DEBIAN: &str = "/etc/default/mdadm";
 /// Red Hat's settings of raid-check.
 pub(crate) const RED_HAT: &str = "/etc/sysconfig/raid-check";
 
-/// Applies the settings of its distribution to a check.
+/// Applies the settings of the distribution to a check.
 pub(super) fn apply(root: &Path, scheduled: &mut Scheduled, unread: &mut Vec<String>) {
     let mut settings = |file: &str| read(root, Path::new(file), unread);
     let off = match scheduled.checker {
@@ -38,8 +38,8 @@ pub(super) fn apply(root: &Path, scheduled: &mut Scheduled, unread: &mut Vec<Str
     }
 }
 
-/// Reason for which checkarray does nothing: it takes some words for yes, and everything else, and nothing,
-/// for no (checkarray, is_true).
+/// Reason why checkarray does nothing; `None` where it checks. It accepts some words as yes, and takes everything else,
+/// including an absent value, as no (checkarray, is_true).
 fn debian_is_off(text: &str) -> Option<String> {
     const TRUE_WORDS: [&str; 9] = ["Yes", "yes", "Y", "y", "1", "True", "true", "T", "t"];
     match value(text, "AUTOCHECK") {
@@ -49,7 +49,7 @@ fn debian_is_off(text: &str) -> Option<String> {
     }
 }
 
-/// Reason for which raid-check does nothing.
+/// Reason why raid-check does nothing; `None` where it checks.
 fn red_hat_is_off(text: &str) -> Option<String> {
     let enabled = value(text, "ENABLED").unwrap_or_default();
     if enabled != "yes" {
@@ -59,7 +59,7 @@ fn red_hat_is_off(text: &str) -> Option<String> {
     (check != "check" && check != "repair").then(|| format!("CHECK={check}"))
 }
 
-/// The value of a variable in a file that a shell reads, without quotes; the last counts.
+/// The value of a variable in a file that a shell reads, without quotes; the last assignment counts.
 fn value(text: &str, name: &str) -> Option<String> {
     let line = text.lines().rev().find_map(|line| {
         let line = line.trim_start();

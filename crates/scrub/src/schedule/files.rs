@@ -1,14 +1,14 @@
-//! Files of the host that is examined.
+//! Access to files of the examined host.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-/// Path of the host below the folder that stands for its `/`.
+/// A path of the host, below the folder `root` that represents its `/`.
 pub(crate) fn below(root: &Path, path: &Path) -> PathBuf {
     root.join(path.strip_prefix("/").unwrap_or(path))
 }
 
-/// A file's text; `None` where it is not there, or is no file. One that cannot be read is reported in `unread`.
+/// A file's text; `None` where it does not exist, is a folder, or cannot be read, which is reported in `unread`.
 pub(super) fn read(root: &Path, file: &Path, unread: &mut Vec<String>) -> Option<String> {
     match fs::read(below(root, file)) {
         Ok(bytes) => Some(String::from_utf8_lossy(&bytes).into_owned()),

@@ -20,7 +20,7 @@ pub(crate) use files::below;
 pub(crate) use scheduled::{Checker, ScheduleSource, Scheduled, ScheduledChecks};
 
 /// Finds the checks that are scheduled on the host whose `/` is at `root`. Files that cannot be read are reported and
-/// passed over.
+/// skipped.
 pub(crate) fn find(root: &Path, now: &Zoned, programs: &mut dyn Programs) -> ScheduledChecks {
     let mut found = ScheduledChecks::default();
     timers::find(root, now, programs, &mut found);

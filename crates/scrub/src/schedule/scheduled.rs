@@ -34,7 +34,7 @@ impl Checker {
         named.or(writes.then_some(Checker::Own))
     }
 
-    /// Name of the checker as messages have it.
+    /// Name of the checker in messages.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Checker::Checkarray => "checkarray",
@@ -52,13 +52,13 @@ pub(crate) enum ScheduleSource {
     Timer {
         /// The unit's name.
         unit: String,
-        /// True if links in `/etc` enable it, which systemctl can take out again.
+        /// True if links in `/etc` enable it, which systemctl can remove.
         is_enabled: bool,
-        /// True if it is started.
+        /// True if the timer is active.
         is_active: bool,
     },
-    /// A crontab, as a path on the host, and the line's number from 1; without one a script in a folder such as
-    /// `/etc/cron.weekly`.
+    /// A crontab, as a path on the host, with the number of the line from 1; without a number, a script in a folder
+    /// such as `/etc/cron.weekly`.
     Cron(PathBuf, Option<usize>),
 }
 
@@ -74,7 +74,7 @@ impl std::fmt::Display for ScheduleSource {
     }
 }
 
-/// A check that is scheduled, or would be if it were not turned off.
+/// A scheduled check, which may be turned off.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Scheduled {
     /// Source of the schedule.
@@ -83,16 +83,15 @@ pub(crate) struct Scheduled {
     pub checker: Checker,
     /// The command that starts it.
     pub command: String,
-    /// Reason for which it does not run, as the end of a sentence that begins with the source; `None` where
-    /// it does.
+    /// Reason why the check does not run, as the end of a sentence that begins with the source; `None` where it runs.
     pub off: Option<String>,
-    /// Next start; `None` where it does not run, or that is not known.
+    /// Next start; `None` where the check does not run, or the time is not known.
     pub next: Option<Zoned>,
-    /// The times at which cron starts it, as they are written there, as a sentence.
+    /// Sentence with the times at which cron starts the check, as written in the crontab.
     pub times: Option<String>,
-    /// True if it runs now.
+    /// True if the check runs now.
     pub runs_now: bool,
-    /// Arrays that it leaves out, by their names in the kernel.
+    /// Kernel names of the arrays that the check skips.
     pub skips: Vec<String>,
 }
 
@@ -110,7 +109,7 @@ impl Scheduled {
         }
     }
 
-    /// True if `AUTOCHECK` turns it off: checkarray heeds that when it is told that cron starts it.
+    /// True if `AUTOCHECK` applies to the command: checkarray reads it when an option tells it that cron starts it.
     pub(crate) fn heeds_autocheck(&self) -> bool {
         let is_option = |word: &str| {
             word == "--cron"
@@ -137,15 +136,15 @@ impl Scheduled {
         }
     }
 
-    /// Collision with a scrub of an array from one time to another, as a sentence; `None` where there is none. Where
-    /// the end is not known, each check that runs may collide. `array` is its name in the kernel.
+    /// Sentence on a collision with a scrub of an array between two times; `None` where there is none. Where the end of
+    /// the scrub is not known, each check that is not off may collide. `array` is the kernel name of the array.
     pub(crate) fn collision(
         &self,
         array: &str,
         from: &Zoned,
         to: Option<&Zoned>,
     ) -> Option<String> {
-        // The host does not start during a scrub.
+        // A check at the start of the host does not collide.
         let times = self.times.as_deref();
         let is_at_start = times.is_some_and(|times| times.contains("'@reboot'"));
         let is_skipped = self.skips.iter().any(|skipped| skipped == array);
@@ -186,10 +185,10 @@ impl Scheduled {
     }
 }
 
-/// Scheduled checks that were found.
+/// Result of the search for scheduled checks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ScheduledChecks {
-    /// The checks that are scheduled, also those that are turned off.
+    /// The scheduled checks, including those that are turned off.
     pub scheduled: Vec<Scheduled>,
     /// Files that could not be read, as sentences.
     pub unread: Vec<String>,
@@ -202,7 +201,7 @@ impl ScheduledChecks {
     }
 }
 
-/// A moment as a person reads it.
+/// A time as text, to the minute, with its zone.
 fn shown(moment: &Zoned) -> String {
     moment.strftime("%Y-%m-%d %H:%M %Z").to_string()
 }

@@ -20,8 +20,7 @@ pub(crate) fn is_running(root: &Path) -> bool {
     root.join("run/systemd/system").is_dir()
 }
 
-/// The names of all timers on the host whose `/` is at `root`, sorted. A folder that cannot be listed is as good as
-/// empty.
+/// The names of all timers on the host whose `/` is at `root`, sorted. A folder that cannot be listed counts as empty.
 pub(super) fn timers(root: &Path) -> Vec<String> {
     let entries = UNIT_FOLDERS.iter().flat_map(|folder| {
         let entries = root.join(folder).read_dir().into_iter().flatten();
@@ -47,7 +46,7 @@ impl Unit {
         found.map_or("", |(_, value)| value)
     }
 
-    /// The command lines that a service runs, one a line.
+    /// The command lines that a service runs, one per line.
     pub(super) fn commands(&self) -> String {
         let started = self.0.iter().filter(|(name, _)| name == "ExecStart");
         let words = |value: &str| {
@@ -58,7 +57,7 @@ impl Unit {
         commands.collect::<Vec<String>>().join("\n")
     }
 
-    /// A property that is a moment in UTC: `Sun 2026-03-01 01:00:00 UTC`.
+    /// A property that is a time in UTC, such as `Sun 2026-03-01 01:00:00 UTC`.
     pub(super) fn moment(&self, name: &str) -> Option<Timestamp> {
         let words: Vec<&str> = self.get(name).split(' ').collect();
         let [_, day, time, "UTC"] = words[..] else {
@@ -68,10 +67,10 @@ impl Unit {
     }
 }
 
-/// Properties of units, in their order.
+/// Properties of units, in the order of the units.
 ///
 /// # Errors
-/// When systemctl does not answer.
+/// When systemctl fails.
 pub(super) fn show(
     programs: &mut dyn Programs,
     units: &[String],

@@ -1,4 +1,4 @@
-//! Hosts as their packages set them up: Debian's mdadm 4.2, mdadm's own timers, and Red Hat's.
+//! Scheduled checks of hosts as their packages set them up: Debian's mdadm 4.2, mdadm's own timers, and Red Hat's.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use super::*;
 
-/// A folder that stands for `/`.
+/// A folder that represents the `/` of a host.
 pub(crate) struct Host(pub TempDir);
 
 impl Host {
@@ -137,7 +137,7 @@ pub(crate) fn now() -> Zoned {
     at("2026-11-18T12:00:00")
 }
 
-/// The systemd of a host, as far as it shows its units. A comment in a timer's file has its next start.
+/// The systemd of a host, as far as it shows its units. A comment in a timer's file gives the next start.
 pub(crate) struct Systemd {
     pub(crate) root: PathBuf,
 }
@@ -302,7 +302,7 @@ fn debian_is_off_without_autocheck() {
         let collision = found.scheduled[0].collision("md0", &now(), None);
         assert_eq!(collision, None);
     }
-    // One that does not say that cron starts it does not heed that.
+    // Without the option for cron, checkarray ignores AUTOCHECK.
     let host = Host::debian();
     host.write("etc/default/mdadm", "AUTOCHECK=false\n");
     host.write(
@@ -317,7 +317,7 @@ fn mdadms_timers_are_found_and_its_reminder_is_no_check() {
     assert_eq!(
         running(&Host::mdcheck()),
         [
-            // It is not enabled; the service of the other starts it, and its time is known then.
+            // This timer is not enabled; the service of the other one starts it, and only then is its time known.
             "mdcheck_continue.timer runs mdcheck.",
             "mdcheck_start.timer runs mdcheck, next at 2026-12-06 01:00 CET.",
         ]
@@ -393,7 +393,7 @@ fn crontabs_and_scripts_of_all_kinds_are_read() {
             format!("# c\nMAILTO=root\n# 0 4 * * 1 root {check}\n@reboot root {check}\n"),
         ),
         (
-            // A monitor only reads it.
+            // A monitor only reads sync_action.
             "etc/cron.d/own",
             format!("0 3 * * 1 root cat /sys/block/md0/md/sync_action\n0 4 * * 1 root {check}\n"),
         ),
@@ -435,7 +435,7 @@ fn crontabs_and_scripts_of_all_kinds_are_read() {
     assert!(found.running().take(3).all(|one| one.command == check));
 }
 
-/// Collisions of a scrub of an array from one time to another.
+/// Collisions with a scrub of an array between two times.
 fn collisions(host: &Host, array: &str, from: &str, to: &str) -> Vec<String> {
     let found = host.found();
     let checks = found.scheduled.iter();

@@ -8,15 +8,15 @@ use jiff::Zoned;
 use super::scheduled::{Checker, ScheduleSource, Scheduled, ScheduledChecks};
 use super::systemd::{self, Unit};
 
-/// disksmith's own timer, which is no collision: one scrub refuses another.
+/// disksmith's own timer, which does not collide: a scrub refuses to start while another one runs.
 const OWN_TIMER: &str = "disksmith-scrub.timer";
 const TIMER_PROPERTIES: &str =
     "Id,LoadState,UnitFileState,ActiveState,Triggers,NextElapseUSecRealtime";
 const SERVICE_PROPERTIES: &str = "Id,ActiveState,Wants,ExecStart";
-/// The reason why a timer that is there does nothing.
+/// Reason why an installed timer does nothing.
 const NOT_ENABLED: &str = "it is not enabled";
 
-/// Finds the timers whose service runs a check. Without systemd none does anything.
+/// Finds the timers whose service runs a check. Without systemd there are none.
 pub(super) fn find(
     root: &Path,
     now: &Zoned,
@@ -66,7 +66,7 @@ fn query(root: &Path, now: &Zoned, programs: &mut dyn Programs) -> anyhow::Resul
     Ok(scheduled)
 }
 
-/// A timer with its service, if that runs a check.
+/// The scheduled check of a timer, if its service runs one.
 fn of_units(timer: &Unit, service: &Unit, now: &Zoned) -> Option<Scheduled> {
     let command = service.commands();
     let checker = Checker::of(&command)?;

@@ -7,8 +7,7 @@ use std::path::Path;
 use super::super::choose;
 use super::*;
 
-/// A RAID 10 of two members, as kernel 6.1 shows it, with some files that say something else; an empty
-/// text takes a file away.
+/// A RAID 10 of two members, as kernel 6.1 shows it, with changes to some files; an empty text removes a file.
 pub(crate) fn tree(changes: &[(&str, &str)]) -> (tempfile::TempDir, Root) {
     let place = tempfile::tempdir().unwrap();
     let root = Root::under(place.path());
@@ -109,7 +108,7 @@ fn each_reason_not_to_is_a_sentence_of_its_own() {
     }
 }
 
-/// Root may write to any file; but on Linux a thread may have a user of its own (credentials(7)).
+/// Root may write to any file; but on Linux a single thread may change its user (credentials(7)).
 #[test]
 fn a_user_who_may_not_turn_its_tunables_is_shown_how() {
     let (place, root) = tree(&[]);

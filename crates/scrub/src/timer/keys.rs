@@ -1,19 +1,19 @@
-//! A variable in a file that a shell reads, such as `/etc/default/mdadm`: set, and put back, without
-//! touching anything else in it.
+//! Change of a variable in a file that a shell reads, such as `/etc/default/mdadm`, and its reversal, without any other
+//! change to the file.
 
 use serde::{Deserialize, Serialize};
 
 /// A line that was changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Change {
-    /// The line as it was; `None` where it was added at the end.
+    /// The former line; `None` where the line was added at the end.
     pub before: Option<String>,
-    /// The line as it is.
+    /// The new line.
     pub after: String,
 }
 
-/// Sets a variable by a line such as `ENABLED=no`; gives the new text and the change. The last line that sets it
-/// counts, to a shell.
+/// Sets a variable by a line such as `ENABLED=no`. Returns the new text and the change. It changes the last line that
+/// sets the variable, which is the one that counts for a shell.
 pub(crate) fn set(text: &str, after: &str) -> (String, Change) {
     let name = after.split('=').next().unwrap_or(after);
     let mut lines: Vec<&str> = text.split_inclusive('\n').collect();
@@ -40,7 +40,7 @@ pub(crate) fn set(text: &str, after: &str) -> (String, Change) {
     (lines.concat(), change(Some(before)))
 }
 
-/// Puts a line back. `None` where the line is no longer as it was left: another program has changed it.
+/// Reverses a change. `None` where another program has changed the line since.
 pub(crate) fn put_back(text: &str, change: &Change) -> Option<String> {
     let mut lines: Vec<String> = text.split_inclusive('\n').map(str::to_owned).collect();
     let is_it = |line: &String| line.trim_end_matches('\n') == change.after;
@@ -85,7 +85,7 @@ mod tests {
             }
             let (new, change) = set(&text, "K=no");
             let back = put_back(&new, &change).unwrap();
-            // A line that is added needs a line's end before it.
+            // An added line needs a newline before it.
             let kept = back == text || (change.before.is_none() && back == format!("{text}\n"));
             prop_assert!(kept, "{text:?} {back:?}");
         }

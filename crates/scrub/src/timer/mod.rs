@@ -1,5 +1,5 @@
-//! `scrub --install-timer` and `--uninstall-timer`: a timer of systemd that replaces what the
-//! distribution has scheduled, and the way back.
+//! `scrub --install-timer` and `--uninstall-timer`: a systemd timer that replaces the checks that the distribution
+//! schedules, and its removal.
 
 mod keys;
 mod record;
@@ -26,14 +26,14 @@ use units::FIRST_LINE;
 const UNIT_FOLDER: &str = "etc/systemd/system";
 const SERVICE: &str = "disksmith-scrub.service";
 const TIMER: &str = "disksmith-scrub.timer";
-/// Record of what was turned off. systemd heeds no file with this ending.
+/// Record of the checks that were turned off. systemd ignores files with this suffix.
 const REPLACED_RECORD: &str = "disksmith-scrub.replaced.json";
 
 /// The host that is changed.
 pub(crate) struct TimerHost<'a> {
-    /// The folder that is its `/`.
+    /// The folder that represents its `/`.
     pub root: PathBuf,
-    /// Programs of the host: systemctl.
+    /// Runner of the host's programs, such as systemctl.
     pub programs: &'a mut dyn Programs,
     /// Reports the changes that are made, or would be.
     pub report: &'a mut dyn FnMut(&str),
@@ -41,13 +41,13 @@ pub(crate) struct TimerHost<'a> {
     pub dry: bool,
 }
 
-/// Writes and starts the timer, and turns off the checks that the distribution has scheduled. To do so again changes
-/// the timer and nothing else.
+/// Writes and starts the timer, and turns off the checks that the distribution schedules. A second call changes only
+/// the timer.
 ///
 /// # Errors
-/// Refused where systemd does not run, something cannot be written into a unit, systemd finds fault with
-/// the units, or units of these names are another program's. Midway when a file cannot be written or
-/// systemctl fails: what was turned off until then is kept, and `--uninstall-timer` turns it on again.
+/// Refused where systemd does not run, an argument cannot be written into a unit, systemd rejects the units, or units
+/// with these names belong to another program. Midway when a file cannot be written or systemctl fails: the checks that
+/// were turned off until then are recorded, and `--uninstall-timer` turns them on again.
 pub(crate) fn install(host: &mut TimerHost, wanted: &TimerSettings) -> Result<(), Failure> {
     check(host, wanted)?;
     let found = schedule::find(&host.root, &Zoned::now(), host.programs);
@@ -63,7 +63,8 @@ pub(crate) fn install(host: &mut TimerHost, wanted: &TimerSettings) -> Result<()
         }
     }
     for off in plan {
-        // The record comes first: a kill between the two leaves one too many.
+        // Recorded before it is turned off: after a kill in between, the record has one check too many, which is
+        // harmless.
         if !host.dry && !kept.list.contains(&off) {
             kept.list.push(off.clone());
             kept.write(&record_path).midway()?;
@@ -72,7 +73,7 @@ pub(crate) fn install(host: &mut TimerHost, wanted: &TimerSettings) -> Result<()
     }
     host.systemctl(&["daemon-reload"]).midway()?;
     host.systemctl(&["enable", "--now", TIMER]).midway()?;
-    // A timer that ran already keeps its old time otherwise.
+    // Otherwise a timer that is already running keeps its old time.
     host.systemctl(&["restart", TIMER]).midway()?;
     left.iter().for_each(|text| (host.report)(text));
     if !host.dry {
@@ -81,19 +82,19 @@ pub(crate) fn install(host: &mut TimerHost, wanted: &TimerSettings) -> Result<()
     Ok(())
 }
 
-/// Stops the timer, removes it, and turns on again what it had replaced. What another program has changed
-/// since is left, and reported.
+/// Stops and removes the timer, and turns on the checks again that it replaced. Files that another program has changed
+/// since are left, and reported.
 ///
 /// # Errors
-/// Refused where there is no such timer. Midway when systemctl fails or a file cannot be written: the
-/// same command goes on.
+/// Refused where the timer is not installed. Midway when systemctl fails or a file cannot be written: the same command
+/// continues.
 pub(crate) fn uninstall(host: &mut TimerHost) -> Result<(), Failure> {
     let record_path = host.at(REPLACED_RECORD);
     let mut kept = ReplacedCheck::read(&record_path).refused()?;
     let ours = host.installed_units().refused()?;
     if ours.is_empty() && !record_path.exists() {
         return Err(Failure::refused(
-            "there is no timer of this program to take out: `disksmith scrub --install-timer` writes it",
+            "there is no timer of this program to remove: `disksmith scrub --install-timer` installs it",
         ));
     }
     require_systemd(host)?;
@@ -119,7 +120,7 @@ pub(crate) fn uninstall(host: &mut TimerHost) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Refuses a timer that cannot work.
+/// Checks that the timer can work.
 fn check(host: &mut TimerHost, wanted: &TimerSettings) -> Result<(), Failure> {
     require_systemd(host)?;
     if let Some(bad) = wanted.unwritable() {
@@ -140,14 +141,14 @@ fn check(host: &mut TimerHost, wanted: &TimerSettings) -> Result<(), Failure> {
     let faults = faults(host.programs, wanted).refused()?;
     if !faults.is_empty() {
         return Err(Failure::refused(format!(
-            "systemd would not take the units: {}",
+            "systemd rejects the units: {}",
             faults.join("; ")
         )));
     }
     Ok(())
 }
 
-/// The faults that systemd finds with the units; none where its program is not installed.
+/// The errors that `systemd-analyze` reports for the units; empty where it is not installed.
 pub(crate) fn faults(
     programs: &mut dyn Programs,
     wanted: &TimerSettings,
@@ -165,7 +166,7 @@ pub(crate) fn faults(
         Err(exec::Error::Failed { stderr, .. }) => stderr,
         Err(error) => return Err(error.into()),
     };
-    // What it says of other units of the host is not about these.
+    // Messages about other units of the host are ignored.
     let ours = text.lines().filter(|line| line.contains("disksmith-scrub"));
     Ok(ours.map(str::to_owned).collect())
 }
@@ -180,7 +181,7 @@ fn require_systemd(host: &TimerHost) -> Result<(), Failure> {
     ))
 }
 
-/// Ways to turn off the checks that run, and sentences on those that are left and on files that could not be read.
+/// Actions that turn off the active checks, and sentences on checks that are left and on files that could not be read.
 fn plan(
     host: &TimerHost,
     found: &ScheduledChecks,
@@ -188,7 +189,7 @@ fn plan(
     let (mut plan, mut left) = (Vec::new(), Vec::new());
     for scheduled in found.running() {
         match off(host, scheduled)? {
-            // Several lines may heed one setting.
+            // One setting may apply to several lines.
             Some(off) if plan.contains(&off) => {}
             Some(off) => plan.push(off),
             None => left.push(format!(
@@ -202,7 +203,7 @@ fn plan(
     Ok((plan, left))
 }
 
-/// Way to turn a check off; `None` for one that an administrator has made.
+/// Action that turns a check off; `None` for a check that an administrator has made.
 fn off(host: &TimerHost, scheduled: &Scheduled) -> anyhow::Result<Option<DisabledCheck>> {
     if scheduled.checker == Checker::Own {
         return Ok(None);
@@ -214,7 +215,7 @@ fn off(host: &TimerHost, scheduled: &Scheduled) -> anyhow::Result<Option<Disable
     } = &scheduled.source
     {
         let (unit, active) = (unit.clone(), *is_active);
-        // A timer that is not enabled in /etc, and runs all the same, would run again.
+        // A timer that runs without being enabled in /etc would be started again, so it is masked.
         return Ok(Some(match is_enabled {
             true => DisabledCheck::Disabled { unit },
             false => DisabledCheck::Masked { unit, active },
@@ -236,7 +237,7 @@ impl TimerHost<'_> {
         self.root.join(UNIT_FOLDER).join(name)
     }
 
-    /// Text of a file of the host; empty where it is not there.
+    /// Text of a file of the host; empty where the file does not exist.
     fn text(&self, file: &Path) -> anyhow::Result<String> {
         match fs::read_to_string(below(&self.root, file)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
@@ -253,7 +254,7 @@ impl TimerHost<'_> {
         Ok(())
     }
 
-    /// The units that this program has written and that are there.
+    /// The installed units that this program has written.
     fn installed_units(&self) -> io::Result<Vec<&'static str>> {
         let mut ours = Vec::new();
         for name in [TIMER, SERVICE] {
@@ -309,12 +310,12 @@ impl TimerHost<'_> {
     }
 }
 
-/// True if the timer is there, below a system's `/`.
+/// True if the timer is installed on the host whose `/` is at `root`.
 pub(crate) fn is_installed(root: &Path) -> bool {
     is_own_unit(&root.join(UNIT_FOLDER).join(TIMER)).unwrap_or(false)
 }
 
-/// True if a unit is there and was written by this program.
+/// True if a unit exists and was written by this program.
 fn is_own_unit(path: &Path) -> io::Result<bool> {
     match fs::read(path) {
         Ok(bytes) => Ok(bytes.starts_with(FIRST_LINE.as_bytes())),

@@ -1,5 +1,5 @@
-//! Record of the units that were turned off for this program's timer, beside its units, so that they can be
-//! turned on again: also by another user's ledger, and after this program was installed anew.
+//! Record of the checks that were turned off for this program's timer. It lies beside the timer's units, so that the
+//! checks can be turned on again with another ledger, and after this program was installed again.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -11,14 +11,14 @@ use serde::{Deserialize, Serialize};
 
 use super::keys::Change;
 
-/// Unit or entry that was turned off.
+/// The checks that were turned off.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ReplacedCheck {
-    /// Units and entries in the order in which they were turned off.
+    /// Units and settings, in the order in which they were turned off.
     pub list: Vec<DisabledCheck>,
 }
 
-/// A unit or entry that was turned off.
+/// A unit or setting by which a check was turned off.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub(crate) enum DisabledCheck {
@@ -27,27 +27,27 @@ pub(crate) enum DisabledCheck {
         /// Name of the unit.
         unit: String,
     },
-    /// A timer that something else enables or starts, and was masked.
+    /// A timer that another unit enables or starts, and that was masked.
     Masked {
         /// Name of the unit.
         unit: String,
-        /// True if it was running.
+        /// True if the timer was active.
         active: bool,
     },
     /// A variable in a file.
     Set {
         /// The file, as a path on the host.
         file: PathBuf,
-        /// The line.
+        /// The change of its line.
         change: Change,
     },
 }
 
 impl ReplacedCheck {
-    /// Reads it; empty where there is none.
+    /// Reads the record; empty where the file does not exist.
     ///
     /// # Errors
-    /// When it cannot be read, or is not what was written.
+    /// When the file cannot be read or parsed.
     pub(crate) fn read(path: &Path) -> anyhow::Result<ReplacedCheck> {
         let unread = || format!("{} could not be read", path.display());
         match fs::read(path) {
@@ -57,10 +57,10 @@ impl ReplacedCheck {
         }
     }
 
-    /// Writes it.
+    /// Writes the record.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// When the file cannot be written.
     pub(crate) fn write(&self, path: &Path) -> anyhow::Result<()> {
         let mut text = serde_json::to_string_pretty(self)?;
         text.push('\n');
@@ -68,17 +68,16 @@ impl ReplacedCheck {
     }
 }
 
-/// Writes a file so that it is there whole or not at all; one that is there keeps its owner and mode,
-/// and a link to it stays one.
+/// Replaces a file atomically. An existing file keeps its owner and mode, and a symbolic link to it remains a link.
 ///
 /// # Errors
-/// When it cannot be written. Nothing is left of the attempt.
+/// When the file cannot be written. No temporary file is left.
 pub(crate) fn replace(path: &Path, text: &str) -> anyhow::Result<()> {
     let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
     let folder = real.parent().unwrap_or(&real);
     let write = || {
         fs::create_dir_all(folder)?;
-        // A name that neither cron nor systemd heeds, where a kill leaves it.
+        // cron and systemd ignore this name, if a kill leaves the file behind.
         let mut new = tempfile::Builder::new()
             .prefix(".disksmith-")
             .suffix(".new")

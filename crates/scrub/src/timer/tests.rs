@@ -1,5 +1,5 @@
-//! Installing and taking out on a folder that stands for `/`, with a systemctl that only makes and
-//! removes links.
+//! Installation and removal of the timer in a folder that represents `/`, with a simulated systemctl that only creates
+//! and removes links.
 
 use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt as _;
@@ -10,7 +10,7 @@ use linux::exec::{self, ProgramEnd, ProgramOutput};
 use super::super::schedule::tests::{Host, Systemd};
 use super::*;
 
-/// A systemctl that does what is visible of the real one.
+/// A simulated systemctl, with the visible effects of the real one.
 struct Systemctl {
     systemd: Systemd,
     /// The commands that change something.
@@ -77,7 +77,7 @@ impl Programs for Systemctl {
 
 fn wanted() -> TimerSettings {
     TimerSettings {
-        // One that is there: systemd looks for it.
+        // An existing program: systemd checks that it exists.
         program: "/bin/true".into(),
         args: ["scrub", "--all"].map(Into::into).to_vec(),
         ledger: "/var/lib/disksmith/ledger.db".into(),
@@ -86,7 +86,7 @@ fn wanted() -> TimerSettings {
     }
 }
 
-/// Does something on a host; its result, its messages, and the calls of systemctl.
+/// Runs a function on a host. Returns its result, its messages, and the calls of systemctl.
 fn with<T>(
     host: &Host,
     dry: bool,
@@ -108,21 +108,21 @@ fn with<T>(
     (done, message, programs.lines)
 }
 
-/// Installs; the messages, and the calls of systemctl.
+/// Installs the timer. Returns the messages, and the calls of systemctl.
 fn installed(host: &Host, dry: bool, wanted: &TimerSettings) -> (String, Vec<String>) {
     let (done, message, lines) = with(host, dry, None, |host| install(host, wanted));
     done.unwrap();
     (message, lines)
 }
 
-/// The same, of the way back.
+/// Removes the timer. Returns the messages, and the calls of systemctl.
 fn uninstalled(host: &Host, dry: bool) -> (String, Vec<String>) {
     let (done, message, lines) = with(host, dry, None, uninstall);
     done.unwrap();
     (message, lines)
 }
 
-/// All files and links of a host, with what they hold or lead to.
+/// All files and links of a host, with their content or target.
 fn tree(host: &Host) -> BTreeMap<PathBuf, String> {
     let mut tree = BTreeMap::new();
     let mut folders = vec![host.0.path().to_path_buf()];
@@ -162,7 +162,7 @@ fn replaced_checks_come_back_exactly() {
             fs::read_to_string(host.at("etc/systemd/system/disksmith-scrub.timer")).unwrap();
         assert!(timer.contains("OnCalendar=Sun *-*-1..7 01:00:00\nRandomizedDelaySec=900\n"));
         assert!(message.contains("--uninstall-timer"), "{message}");
-        // To install again changes the timer and nothing else.
+        // A second installation changes only the timer.
         let first = tree(&host);
         let mut other = wanted();
         other.calendar = "daily".to_owned();
@@ -240,7 +240,7 @@ fn a_failure_midway_can_be_taken_back() {
                 failed,
                 "{name}, {fails}"
             );
-            // What could not be masked is not there to be unmasked: the real one does not mind.
+            // A unit that could not be masked cannot be unmasked here: the real systemctl accepts that.
             let mask = host.at("etc/systemd/system/mdcheck_continue.timer");
             if failed && fails == "mask --now" {
                 std::os::unix::fs::symlink("/dev/null", mask).unwrap();

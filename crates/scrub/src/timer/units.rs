@@ -1,4 +1,4 @@
-//! The units that are written, as text (systemd.service(5), systemd.timer(5)).
+//! Text of the units (systemd.service(5), systemd.timer(5)).
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -8,44 +8,44 @@ use std::path::PathBuf;
 pub(crate) struct TimerSettings {
     /// The absolute path of this program.
     pub program: PathBuf,
-    /// Its arguments: `scrub`, the arrays or `--all`, and the options that were requested.
+    /// Arguments of the program: `scrub`, the arrays or `--all`, and the requested options.
     pub args: Vec<OsString>,
-    /// The absolute path of the ledger. A service has no home in which it would be searched for, and what
-    /// runs after it must look where it has noted its tunables.
+    /// The absolute path of the ledger. A service has no home folder from which the path would follow, and the command
+    /// that runs after it must use the same ledger.
     pub ledger: PathBuf,
-    /// Time of its starts, as `OnCalendar=` has it.
+    /// Times of the starts, in the format of `OnCalendar=`.
     pub calendar: String,
-    /// True if a start that the host has slept through is made up for when it is up again, at whatever hour
-    /// that is.
+    /// True if a start that was missed while the host was down is made up for at its next boot, at any hour
+    /// (`Persistent=`).
     pub makes_up: bool,
 }
 
-/// The first line of what is written, by which it is known again.
+/// First line of the units, by which this program recognizes them.
 pub(crate) const FIRST_LINE: &str = "# Written by `disksmith scrub --install-timer`; \
                                `disksmith scrub --uninstall-timer` takes it out.";
 
-/// Seconds by which it may begin later, chosen at random: so that many hosts on one storage do not begin at once.
+/// Maximum random delay of a start, in seconds, so that many hosts on the same storage do not start at once.
 const MAX_RANDOM_DELAY_S: u64 = 900;
 
 impl TimerSettings {
-    /// The service.
+    /// Text of the service.
     ///
-    /// It is not made nice, nor given a low I/O class: the check itself runs in threads of the kernel,
-    /// which neither reaches, and a pacer that gets no processor cannot yield in time. SIGINT is what
-    /// Ctrl-C sends: the program then puts everything back and keeps its place, and it is given two
-    /// minutes for that, since a disk may be stuck. A check has no limit of time of its own.
+    /// It has no low CPU or I/O priority: the check itself runs in kernel threads, which the service's priority does
+    /// not affect, and a pacer without CPU time cannot yield in time. It is stopped with SIGINT, like Ctrl-C: the
+    /// program then restores all tunables and stores its progress. It has two minutes for that, since a disk may hang.
+    /// The duration of a check is not limited.
     ///
-    /// Only the program itself is killed (`KillMode=process`, systemd.kill(5)), and not its guard, which
-    /// ends with it, unless it waits for md to recover before it can put the rest back: then it outlives
+    /// Only the program itself is killed (`KillMode=process`, systemd.kill(5)), and not its guard. The guard ends with
+    /// the program, unless it waits for md to recover before it can restore the remaining tunables: then it outlives
     /// the service. With `mixed`, systemd would kill it as soon as the program has ended.
     ///
-    /// After a kill of all its processes at once (systemd.kill(5)) there is no guard any more either; so
-    /// `--status`, which puts back what was left, runs after each end, however it came. For the same
-    /// reason it is no more likely to be killed for memory than others: it has little of it.
+    /// After a kill of all its processes at once (systemd.kill(5)) there is no guard either; so `--status`, which
+    /// restores tunables, runs after each end of the service. The service has the usual OOM score, which its guard
+    /// would inherit.
     ///
-    /// It fails, and is seen to, when mismatches were found (1), it was refused (2), or it ended before
-    /// its end (3). That its hours are over is none of these: the command has `--scheduled`. A host without an array
-    /// that can be checked is none either: the service is skipped.
+    /// The service fails when mismatches were found (1), the command was refused (2), or the scrub ended early (3). An
+    /// end by its hours is no failure, by `--scheduled`. On a host without an array that can be checked, the service
+    /// is skipped.
     pub(crate) fn service(&self) -> String {
         format!(
             "{FIRST_LINE}\n\
@@ -76,7 +76,7 @@ impl TimerSettings {
         words.map(quoted).collect::<Vec<String>>().join(" ")
     }
 
-    /// The first path or argument that cannot be written into a unit.
+    /// The first argument or path that cannot be written into a unit.
     pub(crate) fn unwritable(&self) -> Option<&OsStr> {
         let paths = [self.program.as_os_str(), self.ledger.as_os_str()];
         let mut words = self.args.iter().map(OsString::as_os_str).chain(paths);
@@ -84,7 +84,7 @@ impl TimerSettings {
         words.find(|word| !word.to_str().is_some_and(is_writable))
     }
 
-    /// The timer.
+    /// Text of the timer.
     pub(crate) fn timer(&self) -> String {
         format!(
             "{FIRST_LINE}\n\
@@ -103,8 +103,8 @@ impl TimerSettings {
     }
 }
 
-/// A word of a command line in a unit: in quotes where it has to be, with what systemd would expand
-/// written twice (systemd.service(5), COMMAND LINES).
+/// A word of a command line in a unit: quoted where necessary, with doubled characters where systemd would expand them
+/// (systemd.service(5), COMMAND LINES).
 fn quoted(word: &OsStr) -> String {
     let word = word.to_string_lossy().replace('%', "%%").replace('$', "$$");
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%$".contains(c);
@@ -131,14 +131,14 @@ mod tests {
         .service();
         for line in [
             "ExecStart=/bin/true scrub md0 \"a b\" $$HOME 5%% \"\\\"\\\\\" \"\" --ledger \"/var/lib/a ledger.db\"",
-            // What is left of a kill is put back by the service itself.
+            // The service itself restores the tunables after a kill.
             "ExecStopPost=-/bin/true scrub --status --ledger \"/var/lib/a ledger.db\"",
-            // control-group, the default, and mixed would kill the guard when the program has ended.
+            // The default control-group, and mixed, would kill the guard when the program has ended.
             "KillMode=process",
         ] {
             assert!(service.lines().any(|own| own == line), "{line}: {service}");
         }
-        // The guard would have the first too, and with the second a member that failed would be a success (3).
+        // The guard would inherit the first, and with the second a failed member (3) would count as success.
         for key in ["OOMScoreAdjust", "SuccessExitStatus"] {
             assert!(!service.contains(key), "{service}");
         }

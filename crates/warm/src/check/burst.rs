@@ -14,29 +14,29 @@ use super::super::pace::{PROBE_MARK, idle_wait};
 use super::volume_pace::{Pacing, VolumePace};
 use reader::{REQUEST_SIZE_BESIDE_FOREGROUND, Volume};
 
-/// Requests in flight: with 512 KiB each enough for more than any instance gives of warm blocks, and few enough for
-/// others to live beside them.
+/// Requests in flight. At 512 KiB each they suffice for the rate of warm blocks of any instance, and are few enough
+/// not to delay a foreground much.
 pub(super) const DEPTH: u32 = 16;
-/// The mark of a block.
+/// Tag of a request for a block.
 const BLOCK: u64 = 0;
-/// Number of parts, of as many requests each, whose rates show how much the rate varies.
+/// Number of parts, with equally many requests each, from whose rates the interval of the rate is computed.
 const RATE_PARTS: usize = 20;
-/// Time after which it ends beside a foreground, where the rate is known by then.
+/// Time after which a burst beside a foreground ends, if enough blocks have arrived by then for a rate.
 const MAX_TIME_BESIDE_FOREGROUND: Nanos = Nanos::from_secs(20);
 
-/// Reads whole blocks that are warm now, several at once, to see what the volume gives.
+/// Reads whole blocks that are warm now, several at once, to measure the volume's rate.
 pub(super) struct Burst<'a> {
     places: &'a [u64],
     block: u64,
     size: u64,
     paced: VolumePace<'a>,
     given: usize,
-    /// Rest of the block that was given last.
+    /// Bytes of the current block that are still to be requested.
     left: Range<u64>,
-    /// Requests in flight, without probes.
+    /// Number of requests in flight, without probes.
     in_flight: u32,
-    /// Arrivals of blocks, or beside a foreground of parts of them: time and bytes, in order.
-    came: Vec<(Nanos, u64)>,
+    /// Completions of blocks, or of parts of blocks beside a foreground: time and bytes, in order.
+    completions: Vec<(Nanos, u64)>,
 }
 
 impl<'a> Burst<'a> {
@@ -54,20 +54,20 @@ impl<'a> Burst<'a> {
             given: 0,
             left: 0..0,
             in_flight: 0,
-            came: Vec::new(),
+            completions: Vec::new(),
         }
     }
 
-    /// Bytes a second, with a 95 % interval whose bounds are finite and above zero. `None` where too
-    /// few blocks came.
+    /// Rate in bytes a second, with a 95 % interval whose bounds are finite and above zero. `None` where too few blocks
+    /// arrived.
     pub(super) fn rate(&self) -> Option<Interval> {
-        // While the pace is being found it is no rate of the volume's: that takes half of the blocks at most.
-        let half = self.came.len() / 2;
+        // While the pacer still searches for its rate, the rate is not the volume's: at most half of the blocks.
+        let half = self.completions.len() / 2;
         let from = match self.paced.pace.has_probed() {
             false => 0,
-            true => half.min(self.came.len().saturating_sub(RATE_PARTS)),
+            true => half.min(self.completions.len().saturating_sub(RATE_PARTS)),
         };
-        let (before, counting) = self.came.split_at(from);
+        let (before, counting) = self.completions.split_at(from);
         let each = counting.len() / RATE_PARTS;
         let mut since = before.last().map_or(Nanos(0), |last| last.0);
         let mut per_byte_s = Vec::new();
@@ -82,7 +82,7 @@ impl<'a> Burst<'a> {
         Some(Interval {
             mean,
             low: 1.0 / per_byte_s.high,
-            // No more is promised than twice what was seen, however much it wandered.
+            // The upper bound is at most twice the mean, however much the rate varied.
             high: (1.0 / per_byte_s.low.max(per_byte_s.mean / 2.0)).max(mean),
         })
         .filter(|rate| rate.low > 0.0 && rate.high.is_finite())
@@ -107,17 +107,17 @@ impl Burst<'_> {
         Some(piece)
     }
 
-    /// True if enough came beside a foreground.
+    /// True if, beside a foreground, enough blocks have arrived to end the burst early.
     fn is_enough(&self, now: Nanos) -> bool {
         now >= MAX_TIME_BESIDE_FOREGROUND
-            && self.came.len() >= 2 * RATE_PARTS
+            && self.completions.len() >= 2 * RATE_PARTS
             && self.paced.pace.is_beside()
     }
 }
 
 impl RequestSource for Burst<'_> {
     fn depth(&self) -> u32 {
-        // Room for a probe, which is not to wait for its turn here.
+        // One more, so that a probe does not wait for a free place in the queue.
         DEPTH + 1
     }
 
@@ -159,13 +159,13 @@ impl RequestSource for Burst<'_> {
             .pace
             .note_completed(bytes, done.result.is_ok().then_some(done.latency));
         if done.result.is_ok() {
-            self.came.push((now, bytes.0));
+            self.completions.push((now, bytes.0));
         }
     }
 }
 
-/// Reads these blocks of each volume, of all volumes at once, so that a limit that they share is in
-/// the rates. `None` for a volume where that gave no rate.
+/// Rate of each volume, in bytes a second, while the given blocks of all volumes are read at once, so that a limit that
+/// they share affects the rates. `None` for a volume of which too few blocks arrived.
 pub(super) fn read_together(
     each: &[(&Volume, &[u64])],
     block: Bytes,
@@ -216,7 +216,7 @@ mod tests {
     fn burst(limit: &SharedRateLimit, came: Vec<Nanos>) -> Burst<'_> {
         let came = came.into_iter().map(|at| (at, 1000));
         Burst {
-            came: came.collect(),
+            completions: came.collect(),
             ..Burst::new(&[], Bytes(1000), Bytes(0), unbound(limit))
         }
     }

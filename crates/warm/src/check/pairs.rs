@@ -11,17 +11,17 @@ use super::volume_pace::VolumePace;
 
 /// Number of places that are read.
 pub(super) const SAMPLED_PLACES: u64 = 400;
-/// Requests in flight: few enough that they do not wait for each other.
+/// Number of requests in flight: few enough not to wait for each other.
 pub(super) const DEPTH: u32 = 4;
-/// Number of other places between the two reads of one, once there are so many, so that the second does not meet what
-/// the first has caused.
+/// Number of other places that are read between the first and the second read of a place, once so many were read: the
+/// second read is then not affected by the fetch that the first one caused.
 const PLACES_BETWEEN_READS: usize = 32;
-/// Number of places that are read before there is a warm one to read beside them; they are not judged.
+/// Number of places that are read first, without a warm place beside them; their latencies are not judged.
 pub(super) const LEAD_PLACES: usize = 2;
-/// Bytes that are read of a place: as many as by a probe.
+/// Bytes that are read at a place: as many as by a probe.
 pub(super) const PAGE: u32 = reader::PROBE_BYTES;
 
-/// The first byte of a block in each of many equal parts of a volume, in an order of chance.
+/// Offsets of one random block in each of up to [`SAMPLED_PLACES`] equal parts of a volume, in random order.
 pub(super) fn places(size: Bytes, block: Bytes, seed: u64) -> Vec<u64> {
     let blocks = size.0 / block.0;
     let count = blocks.min(SAMPLED_PLACES);
@@ -42,32 +42,33 @@ enum ReadResult {
     #[default]
     Nothing,
     Failed,
-    /// The read succeeded after so many seconds.
+    /// The read succeeded, with this latency in seconds.
     After(f64),
 }
 
-/// Reads each place for the first time, and in the same moment one that was read before.
+/// Reads each place for the first time, and at the same moment a place that was read before.
 ///
-/// Where the host or the volume stands still for a moment, all that is in flight is slow. So a first read
-/// is judged by a warm one that is in flight with it, and chance says which of the two is issued first:
-/// whatever holds them up meets either as likely as the other. The next reads go when all of these are
-/// back, so that both begin together, at the volume's first place as at its last; beside a foreground when its
-/// latency allows it, and one pair at a time.
+/// Where the host or the volume stalls for a moment, all requests in flight are slow. So a first read is compared with
+/// a warm read that is in flight with it, and which of the two is issued first is random: a stall affects either with
+/// the same probability. The next pairs are issued when all requests of the current ones have completed, so that both
+/// reads of a pair begin together. Beside a foreground there is one pair at a time, when the foreground's latency
+/// allows it.
 pub(super) struct PairedReads<'a> {
     places: &'a [u64],
     seed: u64,
-    /// Number of places that were given out.
+    /// Number of places whose reads were requested.
     given: usize,
-    /// Requests of the next round, and the number of those in flight.
+    /// Requests of the current round that are not issued yet.
     round: VecDeque<Request>,
+    /// Number of requests in flight, without probes.
     in_flight: usize,
-    /// The first read of each place, and that of the warm one beside it.
+    /// Results of the first read of each place and of the warm read beside it.
     read: Vec<[ReadResult; 2]>,
     paced: VolumePace<'a>,
 }
 
 impl<'a> PairedReads<'a> {
-    /// Reads these places, in an order by this seed.
+    /// Reads these places in their order. By the seed, either the first read or the warm one of a pair is issued first.
     pub(super) fn new(places: &'a [u64], seed: u64, paced: VolumePace<'a>) -> PairedReads<'a> {
         PairedReads {
             places,
@@ -80,13 +81,14 @@ impl<'a> PairedReads<'a> {
         }
     }
 
-    /// The place that is read beside this one: it is warm, and was read a while ago if it can be.
+    /// Index of the warm place that is read beside this one. It lies [`PLACES_BETWEEN_READS`] places back; near the
+    /// start, half as far back as there are places. `None` where no place as far back was read successfully.
     fn warm_neighbour(&self, place: usize) -> Option<usize> {
         let lag = (place / 2).clamp(LEAD_PLACES, PLACES_BETWEEN_READS);
         warm_until(&self.read, place.checked_sub(lag)?)
     }
 
-    /// A probe of foreground latency, if one is due, of a place that was read.
+    /// A probe of foreground latency at a place that was read, if one is due.
     fn probe(&mut self, now: Nanos) -> Option<Request> {
         let (places, read) = (self.places, &self.read);
         let warm = |place| warm_until(read, place as usize).map(|place| places[place]);
@@ -115,7 +117,7 @@ impl<'a> PairedReads<'a> {
         self.given = until;
     }
 
-    /// The places whose first read came back, and the warm one beside it.
+    /// Latencies of the places of which both the first read and the warm read beside it succeeded.
     pub(super) fn pairs(&self) -> Vec<Pair> {
         let both = |read: &[ReadResult; 2]| match read {
             [ReadResult::After(first_s), ReadResult::After(warm_s)] => Some(Pair {
@@ -134,7 +136,7 @@ impl<'a> PairedReads<'a> {
     }
 }
 
-/// The last place up to this one that was read.
+/// Index of the last place, up to this one, that was read successfully.
 fn warm_until(read: &[[ReadResult; 2]], place: usize) -> Option<usize> {
     let is_warm = |place: &usize| matches!(read[*place][0], ReadResult::After(_));
     (0..=place).rev().find(is_warm)
@@ -142,7 +144,7 @@ fn warm_until(read: &[[ReadResult; 2]], place: usize) -> Option<usize> {
 
 impl RequestSource for PairedReads<'_> {
     fn depth(&self) -> u32 {
-        // Room for a probe, which is not to wait for its turn here.
+        // One more, so that a probe does not wait for a free place in the queue.
         DEPTH + 1
     }
 
@@ -185,7 +187,7 @@ impl RequestSource for PairedReads<'_> {
             .note_completed(bytes, done.result.is_ok().then_some(done.latency));
         self.in_flight = self.in_flight.saturating_sub(1);
         let tag = done.request.tag as usize;
-        // A clock of a nanosecond may see none pass.
+        // The measured latency may be 0 ns.
         let latency_s = done.latency.as_secs_f64().max(1e-9);
         let came = match done.result {
             Ok(()) => ReadResult::After(latency_s),

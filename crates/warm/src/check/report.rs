@@ -13,7 +13,7 @@ use ui::format::{percent, seconds};
 use ui::table::wrap;
 use ui::units::{rate, span};
 
-/// Prints what was found out.
+/// Prints the results of all volumes.
 pub(super) fn report(
     all: &[VolumeCheck],
     args: &WarmArgs,
@@ -71,7 +71,7 @@ impl VolumeCheck {
         if self.failed > 0 {
             text.push_str(&format!("{} places cannot be read. ", self.failed));
         }
-        if self.is_warmed {
+        if self.is_being_warmed {
             text.push_str("It was being warmed meanwhile, which slows reads and warms places. ");
         }
         text.push_str(&format!("A warm read takes {}", seconds(sample.warm_s)));
@@ -211,7 +211,7 @@ impl<'a> VolumeDocument<'a> {
             }),
             warm_read_s: sample.warm_s,
             warm_bytes_per_s: one.warm_rate.map(|rate| rate.mean),
-            being_warmed: one.is_warmed,
+            being_warmed: one.is_being_warmed,
             forecast: one.forecast.map(|forecast| ForecastDocument {
                 seconds: forecast.seconds,
                 low_s: forecast.low,

@@ -11,25 +11,26 @@ pub(super) struct VolumeCheck {
     pub(super) size: Bytes,
     pub(super) places: usize,
     pub(super) failed: usize,
-    pub(super) is_warmed: bool,
+    pub(super) is_being_warmed: bool,
     pub(super) sample: Sample,
-    /// Rate of warm blocks, in bytes a second, while those of all volumes are read.
+    /// Rate of warm blocks, in bytes a second, while warm blocks of all volumes are read at once.
     pub(super) warm_rate: Option<Interval>,
     /// Duration of warming; `None` where no block is seen to be cold.
     pub(super) forecast: Option<Forecast>,
 }
 
-/// Longest time until all cold volumes are warm, in seconds. `None` where none is cold, and where one's is
-/// unknown.
+/// Upper bound of the time until all cold volumes are warm, in seconds. `None` where no volume is cold, and where the
+/// forecast of a cold volume is unknown.
 pub(super) fn longest(all: &[VolumeCheck]) -> Option<f64> {
     let cold = all.iter().filter(|one| one.is_cold());
     let each: Option<Vec<f64>> = cold.map(|one| Some(one.forecast?.high)).collect();
     each?.into_iter().reduce(f64::max)
 }
 
-/// True if the first reads of a sample were as slow as those of a cold volume.
+/// True if the first reads of a sample were slower than the warm ones beyond chance, and the lower bound of the cold
+/// share is above zero.
 pub(super) fn is_cold(sample: &Sample) -> bool {
-    // The share may be none for all that is known of a busy disk.
+    // On a busy disk the share's lower bound may be zero although the reads differ.
     sample.differs && sample.cold.low > 0.0
 }
 

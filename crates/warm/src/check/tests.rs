@@ -20,12 +20,12 @@ use study::pace::Targets;
 
 const BLOCK: Bytes = Bytes::kib(512);
 
-/// A pace that holds nothing back.
+/// A pace without a bound.
 fn unbound(limit: &Shared) -> VolumePace<'_> {
     VolumePace::new(Pace::unbound(limit), None)
 }
 
-/// A pace beside a foreground: where the kernel does not count, there may always be one.
+/// A pace that keeps a latency target. Without counters of the kernel a foreground is always assumed.
 fn beside(limit: &Shared, targets: Targets) -> VolumePace<'_> {
     VolumePace::new(Pace::new(limit, IoPolicy::Target(targets)), None)
 }
@@ -96,7 +96,7 @@ fn run(volume: &SimulatedVolume, source: &mut dyn RequestSource, depth: u32, lar
     volume.run(&list, source).unwrap();
 }
 
-/// Checks a simulated volume of which the part from `warm` on was read before.
+/// Checks a simulated volume whose bytes from offset `warm_from` on were read before.
 fn checked(volume: &SimulatedVolume, warm_from: u64) -> (Sample, Option<Forecast>) {
     let size = volume.volume().size;
     let run = |source: &mut dyn RequestSource, depth, largest| run(volume, source, depth, largest);
@@ -182,7 +182,7 @@ fn beside_a_foreground_pairs_go_one_after_the_other_and_the_cold_share_is_the_sa
     let (most, probes, at_first) = checked(beside(&limit, Targets::default()));
     assert_eq!(most, 2);
     assert!(probes > 50, "{probes}");
-    // For a second the foreground is measured by itself, but for the first read, which the probes need.
+    // For a second the foreground is measured alone, except for the first read, which the probes need.
     assert_eq!(at_first, 1);
 }
 
@@ -220,8 +220,8 @@ fn the_burst_is_paced_by_what_others_may_feel() {
     });
     assert!(all > 100, "{all}");
     assert!(20 * slow < all, "{slow} of {all}");
-    // What came while the pace was still being found is no rate. A target that was asked for is kept by a margin, and
-    // approached slowly.
+    // Blocks that arrived while the pacer searched for its rate do not count. A requested target is kept with a margin,
+    // and approached slowly.
     let rate = burst.rate().unwrap();
     assert!(rate.mean > Bytes::mib(5).0 as f64, "{rate:?}");
 }

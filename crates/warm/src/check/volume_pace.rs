@@ -1,4 +1,4 @@
-//! The pace of the requests to one volume, by the kernel's counts of its disk.
+//! The pace of the requests to one volume, from the kernel's I/O counts of its disk.
 
 use linux::Root;
 use reader::{DiskCounter, Volume};
@@ -7,19 +7,19 @@ use record::Nanos;
 use super::super::limit::SharedRateLimit;
 use super::super::pace::{IoPolicy, KernelBytes, Pace};
 
-/// The pace of all volumes.
+/// Settings from which the pace of each volume is made.
 #[derive(Clone, Copy)]
 pub(super) struct Pacing<'a> {
-    /// The rate of all together.
+    /// Limit of the rate of all volumes together.
     pub(super) limit: &'a SharedRateLimit,
     /// Policy towards the foreground.
     pub(super) policy: IoPolicy,
-    /// The kernel's files.
+    /// Root of the kernel's files.
     pub(super) root: &'a Root,
 }
 
 impl<'a> Pacing<'a> {
-    /// The pace of one volume, by the counts of its disk.
+    /// The pace of one volume, from the I/O counts of its disk.
     pub(super) fn of(&self, volume: &Volume) -> VolumePace<'a> {
         let counter = DiskCounter::open(&volume.disk, self.root);
         VolumePace::new(Pace::new(self.limit, self.policy), counter)
@@ -33,12 +33,12 @@ pub(super) struct VolumePace<'a> {
 }
 
 impl<'a> VolumePace<'a> {
-    /// Pace of one volume. Without a counter there may always be a foreground.
+    /// Pace of one volume. Without a counter a foreground is always assumed.
     pub(super) fn new(pace: Pace<'a>, counter: Option<DiskCounter>) -> VolumePace<'a> {
         VolumePace { pace, counter }
     }
 
-    /// Sets the rate anew, if it is time to. A check writes nothing to the ledger.
+    /// Updates the rate, if an interval has passed. (`commits` is false, since a check does not write to the ledger.)
     pub(super) fn adjust(&mut self, now: Nanos) {
         let counter = &mut self.counter;
         self.pace.adjust(now, || {

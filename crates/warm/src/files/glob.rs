@@ -1,12 +1,12 @@
-//! Patterns of names: `*` for any characters, `?` for one, `[a-c]` and `[!a-c]` for one of several, `{a,b}` for
-//! either, and a backslash before a character that stands for itself.
+//! Patterns of file names: `*` matches any characters, `?` one character, `[a-c]` one of a set, `[!a-c]` one outside a
+//! set, `{a,b}` either of two; a backslash quotes the next character.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 
 use globset::{GlobBuilder, GlobMatcher};
 
-/// True if a name holds characters that do not stand for themselves.
+/// True if a name contains characters that make it a pattern.
 pub(super) fn is_pattern(name: &[u8]) -> bool {
     name.iter().any(|byte| b"*?[\\".contains(byte))
 }
@@ -19,10 +19,10 @@ pub(super) struct Pattern {
 }
 
 impl Pattern {
-    /// Reads a pattern.
+    /// Parses a pattern.
     ///
     /// # Errors
-    /// When it is none.
+    /// When the pattern is invalid.
     pub(super) fn new(text: &str) -> Result<Pattern, globset::Error> {
         let glob = GlobBuilder::new(text)
             .backslash_escape(true)
@@ -34,7 +34,7 @@ impl Pattern {
         })
     }
 
-    /// True if the pattern matches all of a name.
+    /// True if the pattern matches the whole name.
     pub(super) fn matches(&self, name: &OsStr) -> bool {
         let is_hidden = name.as_bytes().starts_with(b".");
         (!is_hidden || self.has_dot) && self.glob.is_match(name)

@@ -1,6 +1,5 @@
-//! The files that a path, a pattern or a folder stands for. Folders are listed without a change of
-//! their access times: what only reads is to leave nothing behind, and each such change is a write to
-//! the very volume that is cold.
+//! The files that a path, a pattern or a folder names. Folders are listed without a change of their access times: a
+//! command that only reads should change nothing, and each such change is a write to the volume that is being warmed.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions};
@@ -14,14 +13,13 @@ use rustix::fs::{Dir, FileType, OFlags};
 
 use super::glob::{self, Pattern};
 
-/// The regular files that a path names: itself, those in the folder that it is, at any depth, and of
-/// a pattern all that match. Below a folder no symbolic link is followed. What a pattern matches or a
-/// folder holds and is no file, such as a socket, is passed over; what vanishes meanwhile or may not
-/// be examined is given, so that it is missed when it is opened. Once it is interrupted, what was
-/// found so far is given.
+/// The regular files that a path names: the file itself, all files in a folder at any depth, or all that match a
+/// pattern. Below a folder, symbolic links are not followed. Other entries that a pattern matches or a folder contains,
+/// such as sockets, are skipped. An entry that disappears meanwhile or cannot be examined is returned, so that opening
+/// it reports the error. When `interrupt` is set, the files found so far are returned.
 ///
 /// # Errors
-/// A sentence, when it names no file, or cannot be examined itself.
+/// A sentence, when the path names no file or cannot be examined.
 pub(super) fn files(path: &Path, interrupt: &AtomicBool) -> Result<Vec<PathBuf>, String> {
     let shown = path.display();
     let mut files = Vec::new();
@@ -50,13 +48,13 @@ pub(super) fn files(path: &Path, interrupt: &AtomicBool) -> Result<Vec<PathBuf>,
     Ok(files)
 }
 
-/// Adds what a pattern matches, if it is a file or a folder.
+/// Adds a path that a pattern matches, if it is a file, and the files below it, if it is a folder.
 fn add_match(path: PathBuf, files: &mut Vec<PathBuf>, interrupt: &AtomicBool) {
     match fs::metadata(&path) {
         Ok(named) if named.is_dir() => below(&path, files, interrupt),
         Ok(named) if named.is_file() => files.push(path),
         Ok(_) => {}
-        // A link that leads nowhere is no file.
+        // A dangling symbolic link is not a file.
         Err(_) if path.is_symlink() => {}
         Err(_) => files.push(path),
     }
@@ -65,7 +63,7 @@ fn add_match(path: PathBuf, files: &mut Vec<PathBuf>, interrupt: &AtomicBool) {
 /// The paths that a pattern matches, in order.
 ///
 /// # Errors
-/// A sentence, when a part of it is no pattern.
+/// A sentence, when a component of the path is an invalid pattern.
 fn expand(pattern: &Path, interrupt: &AtomicBool) -> Result<Vec<PathBuf>, String> {
     let mut found = vec![PathBuf::new()];
     for component in pattern.components() {
@@ -122,7 +120,7 @@ fn below(folder: &Path, files: &mut Vec<PathBuf>, interrupt: &AtomicBool) {
             match kind {
                 FileType::Directory => folders.push(path),
                 FileType::RegularFile => files.push(path),
-                // Some file systems do not say it here (readdir(3), d_type).
+                // Some file systems do not return the type of an entry (readdir(3), d_type).
                 FileType::Unknown => match path.symlink_metadata() {
                     Ok(own) if own.is_dir() => folders.push(path),
                     Ok(own) if !own.is_file() => {}
@@ -134,8 +132,7 @@ fn below(folder: &Path, files: &mut Vec<PathBuf>, interrupt: &AtomicBool) {
     }
 }
 
-/// The names in a folder, and what they are; those so far once it is interrupted, since a folder may
-/// have millions.
+/// Names and types of the entries of a folder. When `interrupt` is set, those read so far: a folder may have millions.
 fn list(folder: &Path, interrupt: &AtomicBool) -> io::Result<Vec<(OsString, FileType)>> {
     let mut found = Vec::new();
     for entry in Dir::new(open(folder)?)? {
@@ -151,8 +148,8 @@ fn list(folder: &Path, interrupt: &AtomicBool) -> io::Result<Vec<(OsString, File
     Ok(found)
 }
 
-/// Opens a folder so that its access time stays. Only its owner and root may do that (open(2),
-/// `O_NOATIME`); others open it as everybody does.
+/// Opens a folder so that its access time does not change, which only its owner and root may do (open(2), `O_NOATIME`);
+/// for other users it is opened without that flag.
 fn open(folder: &Path) -> io::Result<File> {
     let with = |flags: OFlags| {
         let flags = (OFlags::DIRECTORY | flags).bits();
@@ -176,7 +173,7 @@ mod tests {
 
     use super::*;
 
-    static GO_ON: AtomicBool = AtomicBool::new(false);
+    static NOT_INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
     #[test]
     fn special_files_are_passed_over_unless_they_are_named() {
@@ -186,15 +183,18 @@ mod tests {
         let _socket = UnixListener::bind(at("mysql.sock")).unwrap();
         std::os::unix::fs::symlink("/no/such", at("dangling")).unwrap();
         fs::create_dir(at("empty")).unwrap();
-        assert_eq!(files(&at("*"), &GO_ON).unwrap(), [at("ibdata1")]);
-        assert_eq!(files(place.path(), &GO_ON).unwrap(), [at("ibdata1")]);
+        assert_eq!(files(&at("*"), &NOT_INTERRUPTED).unwrap(), [at("ibdata1")]);
+        assert_eq!(
+            files(place.path(), &NOT_INTERRUPTED).unwrap(),
+            [at("ibdata1")]
+        );
         for (name, words) in [
             ("mysql.sock", "neither a file nor a folder"),
             ("*.sock", "there is no such file"),
             ("empty", "nor one in such a folder"),
             ("dangling", "No such file"),
         ] {
-            let error = files(&at(name), &GO_ON).unwrap_err();
+            let error = files(&at(name), &NOT_INTERRUPTED).unwrap_err();
             assert!(error.contains(words), "{name}: {error}");
         }
     }
@@ -214,13 +214,13 @@ mod tests {
     fn a_folder_that_is_listed_keeps_its_access_time() {
         let place = tempfile::tempdir().unwrap();
         fs::write(place.path().join("a"), "x").unwrap();
-        // relatime would change one of more than a day ago.
+        // With the mount option relatime, an access time that is older than a day would be updated.
         let old = SystemTime::now() - Duration::from_secs(3 * 86_400);
         let times = fs::FileTimes::new().set_accessed(old);
         File::open(place.path()).unwrap().set_times(times).unwrap();
         let before = fs::metadata(place.path()).unwrap().atime();
-        files(place.path(), &GO_ON).unwrap();
-        files(&place.path().join("*"), &GO_ON).unwrap();
+        files(place.path(), &NOT_INTERRUPTED).unwrap();
+        files(&place.path().join("*"), &NOT_INTERRUPTED).unwrap();
         assert_eq!(fs::metadata(place.path()).unwrap().atime(), before);
     }
 
@@ -240,7 +240,7 @@ mod tests {
         }
         std::os::unix::fs::symlink("/etc/passwd", place.path().join("sys/link")).unwrap();
         let found = |pattern: &str| {
-            let mut names: Vec<String> = files(&place.path().join(pattern), &GO_ON)
+            let mut names: Vec<String> = files(&place.path().join(pattern), &NOT_INTERRUPTED)
                 .unwrap()
                 .iter()
                 .map(|path| {
@@ -257,7 +257,7 @@ mod tests {
         assert_eq!(found("*/t2.*"), ["app/t2.frm", "app/t2.ibd"]);
         assert_eq!(found("ibdata1"), ["ibdata1"]);
         assert_eq!(found("sys"), ["sys/deep/t3.ibd"]);
-        let error = files(&place.path().join("app/*.myd"), &GO_ON).unwrap_err();
+        let error = files(&place.path().join("app/*.myd"), &NOT_INTERRUPTED).unwrap_err();
         assert!(error.contains("there is no such file"), "{error}");
         fs::write(place.path().join("a*b"), "x").unwrap();
         assert_eq!(found("a*b"), ["a*b"], "a name is a name first");

@@ -4,12 +4,12 @@ use record::Nanos;
 
 /// Interval at which the device is polled and progress is reported.
 pub(super) const POLL_EVERY: Nanos = Nanos(250_000_000);
-/// Time after which the common rate counts, and for which it must last.
+/// Time from the start of the common reading until its rate is measured.
 const SETTLE_TIME: Nanos = Nanos(2_000_000_000);
-/// See [`SETTLE_TIME`].
+/// Minimum time for which the common rate must be measured.
 const MIN_COMMON_TIME: Nanos = Nanos(2_000_000_000);
 
-/// Bytes that arrived while all volumes were read together, from a little after that began.
+/// Counter of the bytes that arrived while all volumes were read together, after [`SETTLE_TIME`].
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct CombinedRate {
     since: Option<Nanos>,
@@ -26,14 +26,14 @@ impl CombinedRate {
 
     /// Counts bytes that arrived.
     pub(super) fn note_completed(&mut self, now: Nanos, bytes: u64) {
-        // Once one of them has ended it does not go on any more.
+        // The common reading is over once one of the volumes has ended.
         let lasts = self.since.is_some_and(|since| now >= since);
         if lasts && now - self.until <= POLL_EVERY {
             self.bytes += bytes;
         }
     }
 
-    /// Bytes a second; `None` where it did not last.
+    /// Rate in bytes a second; `None` where the common reading was too short.
     pub(super) fn rate(&self) -> Option<f64> {
         let lasted = self.until - self.since?;
         (lasted >= MIN_COMMON_TIME && self.bytes > 0)

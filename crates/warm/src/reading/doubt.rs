@@ -1,5 +1,5 @@
-//! Detection of a device that fails one request after the other and answers nothing at all. A controller that
-//! is gone may be listed for as long as nobody removes it, and the data on it is not lost.
+//! Detection of a device that fails all requests. The kernel may list a controller that no longer answers until
+//! somebody removes it; the data on it is not lost, and its ranges must not be marked as unreadable.
 
 use std::ops::Range;
 
@@ -7,31 +7,31 @@ use record::{Bytes, Nanos, Ranges};
 
 use super::probes::page_at;
 
-/// Number of requests in a row that have to fail before the device is tried. Doubled after each answer, since a disk
-/// with large bad places gives many such rows.
+/// Number of consecutive failures after which the device is tested. It is doubled after each test that the device
+/// answers, since a disk with large bad areas causes many such series.
 const MAX_FAILURES: u32 = 64;
-/// Number of times that this is doubled, at most.
+/// Maximum number of times that [`MAX_FAILURES`] is doubled.
 const MAX_DOUBLINGS: u32 = 4;
-/// Number of pages that are requested to try the device.
+/// Number of pages that are requested to test the device.
 const TEST_PAGES: u64 = 8;
-/// Pause before these: a controller may be reset meanwhile, and a device that is being taken away fails its requests
-/// before it is no longer listed.
+/// Pause before the test pages: a controller may be in a reset, and a device that is being removed fails its requests
+/// before it disappears from the kernel's list.
 const TEST_DELAY: Nanos = Nanos(1_000_000_000);
 
-/// Suspicion about a device.
+/// State of the detection.
 #[derive(Debug, Default)]
 pub(super) struct DeviceDoubt {
-    /// Requests that failed since one succeeded.
+    /// Number of requests that failed since the last success.
     failures: u32,
-    /// Ranges that were called unreadable since then.
-    blamed: Ranges,
-    /// Number of times that the device was tried and answered.
+    /// Ranges that were marked as unreadable since the last success.
+    suspect: Ranges,
+    /// Number of tests that the device answered.
     answers: u32,
     requested: Option<SuspectPages>,
     is_silent: bool,
 }
 
-/// Pages by which it is found out.
+/// A test of the device: pages that are requested.
 #[derive(Debug)]
 struct SuspectPages {
     not_before: Nanos,
@@ -44,8 +44,8 @@ impl DeviceDoubt {
     /// Notes a request that succeeded.
     pub(super) fn succeeded(&mut self) {
         self.failures = 0;
-        if !self.blamed.is_empty() {
-            self.blamed = Ranges::new();
+        if !self.suspect.is_empty() {
+            self.suspect = Ranges::new();
         }
         if let Some(requested) = &mut self.requested {
             requested.has_answered = true;
@@ -59,13 +59,13 @@ impl DeviceDoubt {
         self.failures = self.failures.saturating_add(1);
     }
 
-    /// Notes a place that was called unreadable.
-    pub(super) fn blames(&mut self, range: Range<u64>) {
-        self.blamed.insert(range);
+    /// Notes a range that was marked as unreadable.
+    pub(super) fn note_unreadable(&mut self, range: Range<u64>) {
+        self.suspect.insert(range);
     }
 
-    /// Asks, if there is reason to: for pages of what could be read before, or of the whole volume
-    /// where nothing could.
+    /// Begins a test after enough consecutive failures, with pages of the ranges that were read before, or of the whole
+    /// volume where nothing was read.
     pub(super) fn poll(&mut self, now: Nanos, done: &Ranges, size: Bytes) {
         let enough = MAX_FAILURES << self.answers.min(MAX_DOUBLINGS);
         if self.requested.is_some() || self.is_silent || self.failures < enough {
@@ -84,12 +84,12 @@ impl DeviceDoubt {
         });
     }
 
-    /// True while the device is being tried: no other request is made then.
+    /// True while the device is being tested: no other request is made then.
     pub(super) fn is_open(&self) -> bool {
         self.requested.is_some()
     }
 
-    /// The next page to ask for.
+    /// The next test page to request.
     pub(super) fn next_page(&mut self, now: Nanos) -> Option<Range<u64>> {
         let requested = self
             .requested
@@ -100,7 +100,7 @@ impl DeviceDoubt {
         Some(page)
     }
 
-    /// Notes a page that came back.
+    /// Notes the result of a test page.
     pub(super) fn note_completed(&mut self, is_good: bool) {
         if let Some(requested) = &mut self.requested {
             requested.in_flight = requested.in_flight.saturating_sub(1);
@@ -126,14 +126,14 @@ impl DeviceDoubt {
         }
     }
 
-    /// True if the device answers nothing any more.
+    /// True if the device no longer answers any request.
     pub(super) fn is_silent(&self) -> bool {
         self.is_silent
     }
 
-    /// Ranges that were called unreadable since the device answered last.
+    /// Takes the ranges that were marked as unreadable since the device's last answer.
     pub(super) fn take_suspect_ranges(&mut self) -> Ranges {
-        std::mem::take(&mut self.blamed)
+        std::mem::take(&mut self.suspect)
     }
 }
 
@@ -170,11 +170,11 @@ mod tests {
         doubt.note_completed(true);
         (0..6).for_each(|_| doubt.note_completed(false));
         assert!(!doubt.is_open() && !doubt.is_silent());
-        // Twice as many have to fail now, and one that succeeds in between begins a new row.
+        // Twice as many have to fail now, and a success in between begins a new series.
         assert!(!row(&mut doubt, 2 * MAX_FAILURES - 1));
         doubt.succeeded();
         assert!(!row(&mut doubt, 1));
-        doubt.blames(0..PAGE);
+        doubt.note_unreadable(0..PAGE);
         assert!(row(&mut doubt, 2 * MAX_FAILURES));
         for _ in requested(&mut doubt, TEST_DELAY) {
             assert!(!doubt.is_silent());

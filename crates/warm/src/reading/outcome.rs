@@ -19,7 +19,7 @@ impl Reading<'_> {
         }
     }
 
-    /// True if all space was read, or given up as unreadable.
+    /// True if all space of the plan was read or marked as unreadable.
     pub(crate) fn is_complete(&self) -> bool {
         self.work.left().0 == 0 && !self.later.may_add()
     }
@@ -34,7 +34,8 @@ impl Reading<'_> {
         self.work.unreadable()
     }
 
-    /// True if more is called unreadable than may be, because to read closer would have taken too long.
+    /// True if ranges that are marked as unreadable may hold readable pages, because to read each page would have
+    /// taken too long.
     pub(crate) fn is_coarse(&self) -> bool {
         self.work.is_coarse()
     }
@@ -44,17 +45,17 @@ impl Reading<'_> {
         self.work.read()
     }
 
-    /// The share of what was read at this start that was cold, where that is known.
+    /// Share of the blocks read at this start that were cold, from 0 to 1, where it is known.
     pub(crate) fn cold_share(&self) -> Option<f64> {
         self.stream.cold_share()
     }
 
-    /// Limit of the rate; `None` when the reading was over before that was known.
+    /// Limit of the rate; `None` if the reading ended before the limit was known.
     pub(crate) fn verdict(&self) -> Option<Verdict> {
         verdict::of_one(self.depth.as_ref()?, &KnownCaps::default())
     }
 
-    /// Limit while all volumes were read together, and the bytes a second that this one gave alone.
+    /// Limit of the rate while all volumes were read together, and the rate of this volume alone, in bytes a second.
     pub(crate) fn in_parallel(&self) -> Option<(Verdict, f64)> {
         let bytes_per_s = self.together.rate()?;
         let depth = self.wanted();
@@ -74,18 +75,18 @@ impl Reading<'_> {
         Some((together, self.alone?))
     }
 
-    /// The size of the volume at the last poll, and the smallest that was seen.
+    /// Size of the volume at the last poll, and its smallest size during the reading.
     pub(crate) fn sizes(&self) -> (Bytes, Bytes) {
         (self.size, self.work.end())
     }
 
-    /// The share of the bytes that went through the device meanwhile which were others'; `None` where
-    /// the kernel does not count.
+    /// The foreground's share of the bytes that were read from and written to the device, from 0 to 1; `None` where the
+    /// kernel does not count.
     pub(crate) fn others_share(&self) -> Option<f64> {
         self.pace.others_share()
     }
 
-    /// Result of the foreground; `None` where there was none.
+    /// Foreground latency and targets over the whole reading; `None` where there was no foreground.
     pub(crate) fn foreground(&self) -> Option<ForegroundReport> {
         self.pace.foreground()
     }

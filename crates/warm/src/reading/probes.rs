@@ -19,7 +19,7 @@ impl Reading<'_> {
     }
 }
 
-/// A page behind the first `at` bytes of ranges, if one begins there.
+/// The first aligned page after the first `at` bytes of the ranges, if the range there holds a whole one.
 pub(super) fn page_at(ranges: &Ranges, mut at: u64) -> Option<Range<u64>> {
     let length = u64::from(PROBE_BYTES);
     for range in ranges.iter() {

@@ -398,7 +398,7 @@ fn completed_reads_do_not_wait_for_their_order() {
     let all = Plan::new(&KnownSpace::default(), size, UNIT, Extent::All);
     // The plan never comes: the list of free space takes for ever.
     let (send, plans) = std::sync::mpsc::sync_channel(1);
-    let plans = (all, FinalPlanReceiver::of_order(plans));
+    let plans = (all, FinalPlanReceiver::of_new_order(plans));
     let mut device = TestDevice::new(size);
     read_plan(
         &volume,

@@ -1,4 +1,4 @@
-//! The work on one disk, on simulated disks whose truth is known. The stamp is in a real file.
+//! The work on one disk, on simulated disks with known properties. The stamp is in a real file.
 
 use std::sync::atomic::AtomicBool;
 
@@ -28,7 +28,7 @@ fn volume() -> VolumeModel {
     }
 }
 
-/// Result of zeroing a disk, and its state then.
+/// Result of zeroing a disk, and its state afterwards.
 fn zeroed(
     place: &ClaimedDisk,
     disk: Disk,
@@ -52,7 +52,7 @@ fn zeroed(
     (ended, durable)
 }
 
-/// Bytes that a simulation was asked to write and did.
+/// Ranges that were written successfully to a simulated disk.
 fn written(simulated: &SimulatedVolume) -> Ranges {
     let made = simulated.requests().into_iter();
     let well = made.filter(|made| made.result.is_ok() && made.request.op == Op::Write);
@@ -70,7 +70,7 @@ fn all_is_written_but_the_head_and_the_pace_is_the_disks() {
     assert_eq!(ended, Ok(()));
     assert_eq!(disk.zeroed, Ranges::all(SIZE));
     assert_eq!(written(&simulated), Ranges::from(4096..SIZE.0));
-    // What tells what the disk was goes first.
+    // The head, with the signatures of the former content, is zeroed first.
     assert_eq!(simulated.requests()[0].request.offset, 4096);
     assert_eq!(place.stamp().unwrap().as_ref(), Some(&disk.stamp));
     let rate = disk.pace.interval().unwrap();
@@ -81,7 +81,7 @@ fn all_is_written_but_the_head_and_the_pace_is_the_disks() {
     let passes = disk.passes.unwrap();
     assert_eq!(passes.places(), 64);
     assert!((passes.penalty().unwrap().ratio - 1.0).abs() < 0.01);
-    // Nothing was written twice but the sample.
+    // Only the sample was written twice.
     let asked: u64 = simulated
         .requests()
         .iter()
@@ -139,7 +139,7 @@ fn a_disk_that_answers_only_with_errors_is_given_up() {
         ..volume()
     });
     let mut place = place();
-    // Nothing of it is there to be read either.
+    // It cannot be read either.
     let mut unreadable = std::fs::File::options();
     let file = tempfile::NamedTempFile::new().unwrap();
     place.direct = unreadable.write(true).open(file.path()).unwrap();
@@ -171,7 +171,7 @@ fn what_is_zeroed_already_is_not_written_again() {
     assert_eq!(ended, Ok(()));
     assert_eq!(disk.zeroed, Ranges::all(SIZE));
     assert!(written(&simulated).intersect(&before).is_empty());
-    // What the first start did not get to sample cannot be sampled any more.
+    // Places that the first start did not sample cannot be sampled any more.
     assert_eq!(disk.passes, None);
 }
 
@@ -183,7 +183,7 @@ fn what_a_failed_flush_may_have_lost_is_never_called_durable() {
     assert_eq!(shared.make_durable(&place), Ok(()));
     let before = shared.take().unwrap();
     lock(&shared.now).zeroed.insert(100..200);
-    // A character device cannot be flushed; the next flush goes well, as after a lost write.
+    // A character device cannot be flushed; the next flush succeeds, as after a lost write.
     let null = std::fs::File::open("/dev/null").unwrap();
     let whole = std::mem::replace(&mut place.direct, null);
     let failed = shared.make_durable(&place);
@@ -194,7 +194,7 @@ fn what_a_failed_flush_may_have_lost_is_never_called_durable() {
     place.direct = whole;
     assert_eq!(shared.make_durable(&place), failed);
     assert_eq!((shared.take(), shared.durable()), (None, before));
-    // The disk's thread ends at once, and leaves what is not certain to be done again.
+    // The disk's thread ends at once, and the ranges that are not certain remain to be zeroed.
     let simulated = SimulatedVolume::new(volume());
     let work = Work {
         place: &place,
@@ -224,14 +224,14 @@ fn a_bad_block_in_the_first_mebibyte_costs_that_block() {
 #[test]
 fn a_stamp_that_cannot_be_written_costs_only_the_going_on() {
     let mut place = place();
-    // Nothing can be written through this one, and it can be flushed.
+    // This file cannot be written, and can be flushed.
     let whole = tempfile::NamedTempFile::new().unwrap();
     place.direct = std::fs::File::open(whole.path()).unwrap();
     let simulated = SimulatedVolume::new(volume());
     let (ended, disk) = zeroed(&place, disk(), &simulated, None);
     assert_eq!(ended, Ok(()));
     assert!(disk.unstamped);
-    // Tried again by writing, it went well.
+    // The retry by writing succeeded.
     assert_eq!(disk.zeroed, Ranges::all(SIZE));
 }
 

@@ -1,4 +1,4 @@
-//! Steps: their lengths, their times, and where they end.
+//! Tests of the steps: their lengths, durations and ends.
 
 use super::*;
 
@@ -6,7 +6,7 @@ use super::*;
 fn reads_of_a_member_are_spread_over_the_time_of_a_step() {
     let mut direct = DirectComparison::new(Sectors(0), Sectors(1 << 30), Sectors(128), 4);
     let mib = f64::from(1 << 20);
-    // Of each of four members, or pairs of them, one request gives 1 MiB.
+    // One request to each of four members, or pairs of members, covers 1 MiB.
     for (rate, deep, apart) in [(0.5, 1, 70), (12.0, 1, 58), (45.0, 4, 15), (1000.0, 4, 0)] {
         direct.credit = 0.0;
         direct.pass(Allowed::Rate(rate * mib), 0.0);
@@ -33,7 +33,7 @@ fn the_rate_of_the_members_is_estimated_by_the_steps() {
         })
     };
     let mib = f64::from(1 << 20);
-    // A step of 1 MiB in a second, and then four of them.
+    // A step of 1 MiB in a second, and then one of 4 MiB.
     assert_eq!(rate_of(&mut direct), Some(mib));
     direct.deep = 4;
     assert_eq!(rate_of(&mut direct), Some(1.6 * mib));

@@ -4,12 +4,12 @@ use super::super::model::Barrier;
 use super::*;
 use study::pace::min_rate;
 
-/// RAID 10 over four pairs of volumes, of which each reads 64 KiB in 2.6 ms, under the load of [`at`]. Half of
-/// what they can do and a little more is lost until the slowest of what was begun has come back.
+/// RAID 10 over four pairs of volumes, each of which reads 64 KiB in 2.6 ms, under the load of [`at`]. A little more
+/// than half of the members' capacity is lost until the slowest of the requests in flight has completed.
 fn raid10(share: f64) -> Load {
     let load = at(share, Noise::Exponential);
     let read = 4.0 * 128.0 / DEVICE_SECTORS_PER_S;
-    // Read directly, its members are in a queue as those of any array: the cost is that of [`at`].
+    // With direct reads there is no barrier: the cost is that of [`at`].
     let barrier = Barrier {
         holds: 2.0 * load.alone + read,
         lost: 0.6,
@@ -26,12 +26,12 @@ fn raid10(share: f64) -> Load {
     }
 }
 
-/// Way in which a check runs beside a foreground.
+/// Method by which a check runs beside a foreground.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Steps {
-    /// md's own steps, as on an array where no request waits for them.
+    /// md's check in steps whose size ignores their duration.
     Any,
-    /// md's own steps, by their duration.
+    /// md's check in steps whose size follows from their duration.
     ByTime,
     /// Direct comparison.
     Direct,
@@ -58,16 +58,16 @@ fn mean(model: &Model, from: u64, to: u64) -> f64 {
     sum / f64::from(number)
 }
 
-/// Latency of the foreground, as multiples of its latency alone.
+/// Latency of the foreground, as multiples of its latency alone, and the rate of the check.
 struct OthersShare {
     mean: f64,
     p99: f64,
     p999: f64,
-    /// Bytes a second that were checked.
+    /// Rate of the check, in bytes a second.
     got: f64,
 }
 
-/// Under this share of load.
+/// Latency of a foreground with this share of the load beside a check.
 fn slowed(share: f64, steps: Steps) -> OthersShare {
     let mut nothing = Model::new(u64::MAX / 4096, DEVICE_SECTORS_PER_S);
     nothing.load = raid10(share);
@@ -108,7 +108,7 @@ fn beside_md_others_keep_what_they_have_and_the_check_gets_a_good_part_of_what_t
     for share in [0.3, 0.6, 0.9] {
         let latency = slowed(share, Steps::Direct);
         assert!(latency.mean < 1.6, "{share}: {:.2}", latency.mean);
-        // A foreground with a long latency of its own waits no longer for the rest of one request than any other.
+        // A foreground whose own latency is long waits no longer for the rest of one request than any other.
         assert!(latency.p99 < 1.35 && latency.p999 < 1.35, "{share}");
         let of_spare = latency.got / (512.0 * DEVICE_SECTORS_PER_S * (1.0 - share));
         println!("{of_spare:.2} of what is spare");
@@ -116,7 +116,7 @@ fn beside_md_others_keep_what_they_have_and_the_check_gets_a_good_part_of_what_t
     }
 }
 
-/// The proof that the one above can fail: with steps of 1 MiB a member the slowest requests are not what they were.
+/// Shows that the test above can fail: with steps of 1 MiB on each member, the slowest requests are delayed.
 #[test]
 fn steps_that_take_as_long_as_they_like_delay_all_at_such_a_barrier() {
     for share in [0.6, 0.9] {

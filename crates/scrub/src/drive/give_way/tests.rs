@@ -1,4 +1,4 @@
-//! Direct comparison, against a modelled RAID 10.
+//! Tests of direct comparison on a modelled RAID 10.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use super::super::model::{Event, Load, Model, Noise, assert_found_once};
@@ -50,7 +50,7 @@ fn all_is_found_once_over_any_number_of_interruptions_and_turns() {
         let has_compared = assert_found_once(of, task, |start| {
             let mut model = model(of);
             model.direct.moving = (0..50).map(|number| number * 104_729 % of).collect();
-            // Somebody comes and goes.
+            // A foreground appears and disappears.
             for turn in 0..20 {
                 let load = match turn % 2 == start % 2 {
                     true => busy(),
@@ -64,7 +64,7 @@ fn all_is_found_once_over_any_number_of_interruptions_and_turns() {
     }
 }
 
-/// Runs beside a foreground, with an event after eleven seconds, and returns the result.
+/// Runs a scrub beside a foreground, with an event after eleven seconds.
 fn with(event: Event) -> (DriveResult, Model) {
     let mut model = model(600 * DEVICE_SECTORS_PER_S as u64);
     model.load = busy();
@@ -164,7 +164,7 @@ fn where_a_deadline_wants_more_than_reading_gives_md_checks() {
         };
         let ended = drive(&mut model, &task);
         assert!(model.compared > 0);
-        // Where md holds all others up, it does not.
+        // Where md's check delays all foreground requests, md does not take over.
         assert_eq!(
             matches!(ended.ending, ScrubEnd::Done),
             !holds_all,
@@ -173,7 +173,7 @@ fn where_a_deadline_wants_more_than_reading_gives_md_checks() {
     }
 }
 
-/// A chunk that is larger than a step, as of two members with mdadm's 512 KiB.
+/// Task with a chunk that is larger than a step, as with two members and mdadm's default of 512 KiB.
 fn two() -> Task {
     Task {
         chunk: Sectors(1024),
@@ -238,7 +238,7 @@ fn repaired_sectors_are_counted_though_they_agree_by_then() {
     let mut model = model(of);
     model.bad = (0..of).step_by(50_021).collect();
     let all = model.bad.len();
-    // Somebody comes while md goes at full speed, away from where it stands.
+    // A foreground appears while md checks at full speed, beyond its last stop.
     model.events = vec![
         (13 * SECOND, Event::Load(busy())),
         (40 * SECOND, Event::Stop(StopCause::Deadline)),

@@ -1,38 +1,38 @@
-//! Effect of a check of RAID 10 on the foreground, which waits for it whichever members it uses.
+//! Effect of a check of RAID 10 on the foreground, which waits for the check whichever members it uses.
 //!
-//! As in the kernel (drivers/md/raid10.c, raise_barrier): before a request of the check begins, all foreground
-//! requests that were begun complete, and none begins until it has completed itself. Waiting foreground requests go
-//! before the next request of the check, which then delays the foreground again.
+//! As in the kernel (drivers/md/raid10.c, raise_barrier): a request of the check begins when all foreground requests in
+//! flight have completed, and no foreground request begins until it has completed. Waiting foreground requests are
+//! issued before the next request of the check, which then delays the foreground again.
 
 use super::{SECOND, STEP};
 
 /// Delay by one request of the check.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Barrier {
-    /// Time that foreground requests wait, in seconds: until those that were begun have completed, and it has.
+    /// Time that foreground requests wait, in seconds: until the requests in flight and the check's own have completed.
     pub holds: f64,
-    /// The share of what the members can do that is lost meanwhile.
+    /// Share of the members' capacity that is lost meanwhile, from 0 to 1.
     pub lost: f64,
-    /// The share of it that the foreground asks for.
+    /// Share of the members' capacity that the foreground demands, from 0 to 1.
     pub demand: f64,
-    /// Share of full speed at which members are read directly.
+    /// Speed at which members are read directly, as a share of full speed.
     pub direct: f64,
-    /// Latency that reads at full speed would add, in seconds.
+    /// Latency that direct reads at full speed would add, in seconds.
     pub cost: f64,
-    /// Seconds of what the members can do that it takes to write their superblocks.
+    /// Work of the members to write their superblocks, in seconds at full capacity.
     pub superblock: f64,
 }
 
-/// Progress of the check with a request, and the work that waits behind it.
+/// State of the check's current request, and the work of the foreground that waits for it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Crossing {
     until: Option<u64>,
-    /// Seconds of work that the members have yet to do.
+    /// Work that waits for the members, in seconds at full capacity.
     behind: f64,
 }
 
 impl Crossing {
-    /// True if the next request has come back; begins with it, if none is under way.
+    /// True if the check's request has completed; begins one, if none is in flight.
     pub(super) fn is_over(&mut self, barrier: Barrier, now: u64) -> bool {
         let over = now + (barrier.holds * SECOND as f64) as u64;
         let is_over = *self.until.get_or_insert(over) <= now;
@@ -42,12 +42,13 @@ impl Crossing {
         is_over
     }
 
-    /// Writes the superblocks.
+    /// Adds the work of writing the superblocks.
     pub(super) fn superblock(&mut self, barrier: Option<Barrier>) {
         self.behind += barrier.map_or(0.0, |barrier| barrier.superblock);
     }
 
-    /// Lets so many seconds pass. Returns the wait of a request that comes now, in seconds, beside its own duration.
+    /// Advances the time by `seconds`. Returns the time that a request which arrives now waits, in seconds, without
+    /// its own duration.
     pub(super) fn waits(&mut self, barrier: Option<Barrier>, now: u64, seconds: f64) -> f64 {
         let Some(barrier) = barrier else {
             return 0.0;

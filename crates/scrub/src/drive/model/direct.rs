@@ -1,4 +1,4 @@
-//! Members that are compared directly, without md.
+//! Model of members that are compared directly, without md.
 
 use std::ops::Range;
 
@@ -7,9 +7,9 @@ use record::{Nanos, Ranges};
 
 use super::{Barrier, ComparisonResult};
 
-/// Differences are distinguished at a granularity of so many sectors.
+/// Granularity at which differences are found, in sectors.
 const BLOCK: u64 = 8;
-/// The share of their full speed at which members are read where no [`Barrier`] says so.
+/// Speed at which members are read, as a share of full speed, where there is no [`Barrier`].
 const SHARE: f64 = 0.5;
 
 /// State of a direct comparison.
@@ -19,9 +19,9 @@ pub(in super::super) struct DirectComparison {
     pub can: bool,
     /// True if the readers have stopped though they could read.
     pub fails: bool,
-    /// The share of their full speed at which members are read, where it is not [`SHARE`].
+    /// Speed at which members are read, as a share of full speed, if it is not [`SHARE`].
     pub share: Option<f64>,
-    /// Places where members differ for a moment though all that was written is the same.
+    /// Positions where members differ for a moment, since a write has not reached all of them.
     pub moving: Vec<u64>,
     step: Option<Range<u64>>,
     at: f64,
@@ -57,8 +57,8 @@ impl DirectComparison {
         })
     }
 
-    /// Lets so many seconds pass. Gives the sectors that were read, and the share of the members' speed that this
-    /// took.
+    /// Advances the time by `seconds`. Returns the number of sectors read, and the share of the members' full speed
+    /// that this took.
     pub(super) fn pass(
         &mut self,
         barrier: Option<Barrier>,

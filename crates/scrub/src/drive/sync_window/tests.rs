@@ -12,8 +12,8 @@ fn raid10_window(kept: f64) -> SyncWindow {
     window
 }
 
-/// The steps of so many milliseconds, in units, where each unit takes so long; and how many requests are in
-/// flight at each millisecond.
+/// Sizes of the steps within `ms` milliseconds, in units. The arguments give the duration of a unit and the number of
+/// requests in flight at each millisecond.
 fn steps(
     window: &mut SyncWindow,
     ms: u64,
@@ -48,7 +48,7 @@ fn a_step_is_as_long_as_half_of_what_is_kept_allows() {
     // 20 ms may be taken, and a second's worth is sixteen units of 64 KiB.
     let fast = steps(&mut raid10_window(0.040), 20_000, 5, |_| 0);
     assert_eq!((fast.first(), fast.last()), (Some(&1), Some(&4)));
-    // One unit is the least, however long it takes.
+    // A step is at least one unit, however long it takes.
     let slow = steps(&mut raid10_window(0.040), 20_000, 50, |_| 0);
     assert!(slow.iter().all(|units| *units == 1), "{slow:?}");
     assert!(slow.len() > 250, "and the rate is had: {}", slow.len());
@@ -60,7 +60,7 @@ fn a_step_is_as_long_as_half_of_what_is_kept_allows() {
 
 #[test]
 fn a_step_waits_for_few_requests_in_flight_but_not_for_ever() {
-    // Each 13 ms there are few for a moment.
+    // Every 13 ms few requests are in flight for a moment.
     let busy = |ms: u64| if ms.is_multiple_of(13) { 2 } else { 10 };
     let mut window = raid10_window(0.040);
     let some = steps(&mut window, 20_000, 50, busy);

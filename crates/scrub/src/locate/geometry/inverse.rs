@@ -7,8 +7,8 @@ use record::Ranges;
 use super::{Geometry, MemberOffset, Parity, PartRelation};
 
 impl Geometry {
-    /// The bytes of the array that are among these bytes of the member in a slot, counted from where
-    /// the array's data begins on it. Parity is nothing of the array.
+    /// The ranges of the array that these ranges of the member in a slot hold. The latter are in bytes from the start
+    /// of the array's data. Parity holds no bytes of the array.
     pub(crate) fn above(&self, slot: u32, member: &Ranges) -> Ranges {
         match self {
             Geometry::Mirror { size, .. } => {
@@ -29,7 +29,7 @@ impl Geometry {
     }
 }
 
-/// Byte of the array that a byte of a member is, if it is data.
+/// Offset in the array of a byte of a member; `None` for parity.
 fn data_at(parity: &Parity, slot: u32, at: u64) -> Option<u64> {
     let PartRelation::Stripe { data, .. } = parity.relation(at) else {
         return None;
@@ -39,7 +39,8 @@ fn data_at(parity: &Parity, slot: u32, at: u64) -> Option<u64> {
     Some(offset)
 }
 
-/// Goes through ranges in pieces that lie in one: `of` gives how much is left of it, and where it lies.
+/// Maps ranges of a member piece by piece. `of` returns the length of the piece from an offset on, and its offset in
+/// the array, if it has one.
 fn pieces(ranges: &Ranges, of: impl Fn(u64) -> (u64, Option<u64>)) -> Ranges {
     let mut found = Ranges::new();
     for Range { start, end } in ranges.iter() {
@@ -64,7 +65,7 @@ mod tests {
 
     const CHUNK: u64 = 4096;
 
-    /// Checks that the places of each piece of the array are found, and the piece from these.
+    /// Checks, for each piece of the array, that its locations on the members map back to it.
     fn leads_back(geometry: &Geometry) -> Result<(), TestCaseError> {
         for group in geometry.groups(&(0..u64::MAX)) {
             let places: Vec<(MemberOffset, u64)> = match group.relation {

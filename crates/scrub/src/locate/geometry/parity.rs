@@ -9,19 +9,19 @@ pub(crate) enum Rotation {
     LeftAsymmetric,
     /// Parity from the first member up; data in the order of the members.
     RightAsymmetric,
-    /// Parity from the last member down; data begins behind the parity.
+    /// Parity from the last member down; data begins after the parity.
     LeftSymmetric,
-    /// Parity from the first member up; data begins behind the parity.
+    /// Parity from the first member up; data begins after the parity.
     RightSymmetric,
-    /// Always on the first member.
+    /// Parity always on the first member.
     First,
-    /// Always behind the data: RAID 4.
+    /// Parity always after the data: RAID 4.
     Last,
 }
 
 impl Rotation {
-    /// Rotation by the number in `md/layout` of sysfs (drivers/md/raid5.h, ALGORITHM_*). `None` for those of DDF,
-    /// and those that have the second parity always on the last member, which arise from a RAID 5 that became a
+    /// Rotation by the number in `md/layout` of sysfs (drivers/md/raid5.h, ALGORITHM_*). `None` for the layouts of
+    /// DDF, and for those with the second parity always on the last member, which result from reshaping a RAID 5 to a
     /// RAID 6.
     pub(crate) fn of(layout: u64) -> Option<Rotation> {
         Some(match layout {
@@ -51,8 +51,8 @@ pub(crate) struct Parity {
 }
 
 impl Parity {
-    /// Layout of so many members, of which the array uses `component` bytes each, in chunks of `chunk` bytes.
-    /// `None` where there is no room for data, or there are no chunks.
+    /// Layout of `disks` members, of each of which the array uses `component` bytes, in chunks of `chunk` bytes. `None`
+    /// where there are no data blocks, or no chunks.
     pub(crate) fn new(
         disks: u64,
         parities: u64,
@@ -87,7 +87,7 @@ impl Parity {
         self.disks - self.parities
     }
 
-    /// Chunk: bytes on one member before the next has its turn.
+    /// Size of a chunk, in bytes.
     pub(crate) fn chunk(&self) -> u64 {
         self.chunk
     }
@@ -97,13 +97,12 @@ impl Parity {
         self.component
     }
 
-    /// Bytes left of the chunk.
+    /// Bytes from a position to the end of its chunk.
     pub(crate) fn room(&self, position: u64) -> u64 {
         self.chunk - position % self.chunk
     }
 
-    /// The slots of a stripe's parities: of the first, and of the second if there is one, which
-    /// follows it.
+    /// The slots of a stripe's first parity, and of its second one, which follows it, if there is one.
     fn parity_slots(&self, stripe: u64) -> (u64, Option<u64>) {
         let turn = stripe % self.disks;
         let p = match self.rotation {
@@ -116,7 +115,7 @@ impl Parity {
         (p, (self.parities == 2).then_some(q))
     }
 
-    /// Parts that belong together at a position.
+    /// Related parts at a position.
     pub(crate) fn relation(&self, position: u64) -> PartRelation {
         let stripe = position / self.chunk;
         let (p, q) = self.parity_slots(stripe);
@@ -130,8 +129,8 @@ impl Parity {
             Rotation::LeftSymmetric | Rotation::RightSymmetric
         );
         let width = self.width();
-        // Q counts the data from behind itself on, round the members, whatever their order in the
-        // array is (raid6_d0).
+        // The order of the data in Q starts at the member after Q and wraps around, whatever its order in the array is
+        // (raid6_d0).
         let around = (1..=width).map(|step| (last + step) % self.disks);
         let data = around.enumerate().map(|(index, slot)| {
             let before = (slot > p) as u64 + q.is_some_and(|q| slot > q) as u64;
@@ -158,7 +157,7 @@ mod tests {
 
     const CHUNK: u64 = 4096;
 
-    /// The rows of an array as they are drawn: what each member has of each stripe.
+    /// The rows of an array as text: the block of each member, by stripe.
     fn drawn(disks: u64, parities: u64, rotation: Rotation, stripes: u64) -> Vec<String> {
         let parity = Parity::new(disks, parities, CHUNK, rotation, stripes * CHUNK).unwrap();
         (0..stripes)
@@ -179,7 +178,7 @@ mod tests {
             .collect()
     }
 
-    /// Panics unless the first five rows of four disks are as they are drawn here, for each rotation.
+    /// Asserts the first five rows of four disks, for each rotation.
     fn assert_rows(parities: u64, wanted: [[&str; 5]; 6]) {
         let rotations = [
             Rotation::LeftAsymmetric,

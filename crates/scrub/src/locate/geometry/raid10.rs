@@ -5,19 +5,19 @@ use super::MemberOffset;
 /// Layout of RAID 10's copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Copies {
-    /// Number of near copies: a chunk's, side by side.
+    /// Number of near copies of a chunk, on adjacent members.
     pub near: u64,
-    /// Number of far copies: of all near ones, further down on the members.
+    /// Number of far copies: repetitions of all near copies, at higher offsets.
     pub far: u64,
     /// True if the next copy follows each row (`offset` layout), false if it follows all rows (`far`).
     pub offset: bool,
-    /// Members of a set, within which the far copies are rotated; all of them in the usual layouts.
+    /// Number of members in a set, within which the far copies are rotated; all members in the usual layouts.
     pub set: u64,
 }
 
 impl Copies {
-    /// Copies by the number in `md/layout` of sysfs, for so many members. `None` where it is not understood: sets
-    /// of members that do not divide them evenly.
+    /// Copies by the number in `md/layout` of sysfs, for `disks` members. `None` for invalid layouts, and for sets
+    /// that do not divide the members evenly.
     pub(crate) fn of(layout: u64, disks: u64) -> Option<Copies> {
         let (near, far) = (layout & 0xff, (layout >> 8) & 0xff);
         if near == 0 || far == 0 || disks == 0 || near * far > disks {
@@ -53,8 +53,8 @@ pub(crate) struct Raid10 {
 }
 
 impl Raid10 {
-    /// Layout of so many members, of which the array uses `component` bytes each, in chunks of `chunk` bytes.
-    /// `None` where there are no chunks.
+    /// Layout of `disks` members, of each of which the array uses `component` bytes, in chunks of `chunk` bytes. `None`
+    /// where there are no chunks.
     pub(crate) fn new(disks: u64, chunk: u64, copies: Copies, component: u64) -> Option<Raid10> {
         let rows = component.checked_div(chunk)? / copies.far;
         let chunks = rows.checked_mul(disks)? / copies.near;
@@ -83,7 +83,7 @@ impl Raid10 {
         self.copies.near * self.copies.far
     }
 
-    /// Chunk: bytes on one member before the next has its turn.
+    /// Size of a chunk, in bytes.
     pub(crate) fn chunk(&self) -> u64 {
         self.chunk
     }
@@ -93,12 +93,12 @@ impl Raid10 {
         self.chunks * self.chunk
     }
 
-    /// Bytes left of the chunk.
+    /// Bytes from a position to the end of its chunk.
     pub(crate) fn room(&self, position: u64) -> u64 {
         self.chunk - position % self.chunk
     }
 
-    /// Places of the copies of a byte of the array.
+    /// Locations of the copies of a byte of the array.
     pub(crate) fn places(&self, position: u64) -> Vec<MemberOffset> {
         let Copies {
             near,
@@ -122,7 +122,7 @@ impl Raid10 {
         places
     }
 
-    /// Byte of the array at a place; `None` where there is none.
+    /// Offset in the array of the byte at a location; `None` where there is none.
     pub(crate) fn position(&self, place: MemberOffset) -> Option<u64> {
         let Copies {
             near,
@@ -137,7 +137,7 @@ impl Raid10 {
             (false, stride) => (down % stride, down / stride),
         };
         let slot = u64::from(place.slot);
-        // What the turn has added to the member is taken off again.
+        // Undo the rotation of the far copies.
         let back = (turn * near) % set;
         let member = slot / set * set + (slot % set + set - back) % set;
         let chunk = (row * self.disks + member) / near;

@@ -1,4 +1,4 @@
-//! Arrays in memory, written by a model of each level, and damaged.
+//! Searches of arrays in memory, which a model of each level writes and the tests damage.
 
 use proptest::prelude::*;
 
@@ -13,14 +13,14 @@ const AT_ONCE: RereadSchedule = RereadSchedule {
     rounds: 2,
     pause: Duration::ZERO,
 };
-static GO_ON: AtomicBool = AtomicBool::new(false);
+static NOT_INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 /// Members in memory.
 struct Memory {
     disks: Vec<Option<Vec<u8>>>,
-    /// A place that another write changes with every read of it.
+    /// A location that a concurrent write changes at each read.
     moving: Option<MemberOffset>,
-    /// A place that cannot be read.
+    /// A location that cannot be read.
     bad: Option<MemberOffset>,
 }
 
@@ -53,7 +53,7 @@ impl Members for Memory {
     }
 }
 
-/// Members that all agree, of a geometry.
+/// Members of a geometry that all agree.
 fn agreeing(geometry: &Geometry, disks: u32, seed: u8) -> Memory {
     let mut memory = Memory {
         disks: vec![Some(vec![0; SIZE as usize]); disks as usize],
@@ -93,9 +93,14 @@ fn agreeing(geometry: &Geometry, disks: u32, seed: u8) -> Memory {
 fn found(geometry: &Geometry, memory: &mut Memory) -> (Vec<Mismatch>, Summary) {
     let mut found = Vec::new();
     let all = 0..u64::MAX;
-    let summary = search(geometry, memory, &all, AT_ONCE, &GO_ON, &mut |one| {
-        found.push(one)
-    });
+    let summary = search(
+        geometry,
+        memory,
+        &all,
+        AT_ONCE,
+        &NOT_INTERRUPTED,
+        &mut |one| found.push(one),
+    );
     (found, summary)
 }
 
@@ -113,7 +118,7 @@ fn raid10(layout: u64) -> Geometry {
     Geometry::Ten(Raid10::new(4, 8192, copies, SIZE).unwrap())
 }
 
-/// The geometries, with how many members they have.
+/// The geometries, with their number of members.
 fn geometries() -> Vec<(Geometry, u32)> {
     vec![
         (mirror(2), 2),

@@ -1,4 +1,4 @@
-//! Arrays in memory, of which members are damaged, and kills in the middle.
+//! Rewrites of arrays in memory with damaged members, and kills during a rewrite.
 
 use proptest::prelude::*;
 
@@ -8,19 +8,19 @@ use super::*;
 const CHUNK: u64 = 8192;
 const COMPONENT: u64 = 4 * CHUNK;
 
-/// An array in memory, with what md keeps of it in memory.
+/// An array in memory, with md's stripe cache.
 struct Model {
     geometry: Geometry,
     disks: Vec<Vec<u8>>,
-    /// Positions to which writes wait.
+    /// Positions to which writes are suspended.
     held: Option<Range<u64>>,
-    /// True if md has stripes in memory as they were before.
+    /// True if md's cache holds outdated stripes.
     is_stale: bool,
-    /// Number of times that md must be told to drop them.
+    /// Number of evictions after which md drops its stripes.
     forgets: u32,
-    /// Bytes of the next write that reach the disk before it ends with an error.
+    /// Number of bytes of the next write that reach the disk before it fails.
     torn: Option<usize>,
-    /// Change by another write just before writes wait.
+    /// Change by another write just before writes are suspended.
     changes: Option<(MemberOffset, u8)>,
     writes: u32,
 }
@@ -81,7 +81,7 @@ impl RewriteAccess for Model {
     }
 }
 
-/// All layouts of which a single wrong member can be identified.
+/// All layouts in which a single wrong member can be identified.
 fn geometries() -> Vec<Geometry> {
     let mut all: Vec<Geometry> = [3, 4, 5]
         .map(|disks| Geometry::Mirror {
@@ -154,7 +154,7 @@ fn agreeing(geometry: &Geometry, seed: u64) -> Model {
     }
 }
 
-/// The product in GF(2^8), bit by bit, as it is taught.
+/// The product in GF(2^8), by the textbook method, bit by bit.
 fn product(mut a: u8, b: u8) -> u8 {
     let mut sum = 0;
     for bit in 0..8 {
@@ -170,7 +170,7 @@ fn product(mut a: u8, b: u8) -> u8 {
     sum
 }
 
-/// The block of a position, with the places of all members.
+/// The block at a position, with its location on all members.
 fn block_at(geometry: &Geometry, position: u64) -> RelatedParts {
     group(geometry, position % geometry.span() / BLOCK * BLOCK).unwrap()
 }
@@ -183,7 +183,7 @@ fn window(geometry: &Geometry, position: u64, slot: u32) -> Window {
     }
 }
 
-/// Judgement of single blocks: the slot, where one member is named.
+/// The wrong member of a block; `None` where all agree.
 fn named(model: &mut Model, group: &RelatedParts) -> Option<WrongMember> {
     let mut buffer = Buffer::new(1, 1);
     read(model, group, &mut buffer).unwrap();
@@ -241,9 +241,9 @@ proptest! {
         prop_assert!(model.disks == before, "{:?}", geometry);
     }
 
-    /// A byte that two members have wrong points to a certain third one in one of 255 cases; a byte that one
-    /// of them has wrong points to that one. So 16 bytes that both have wrong are taken for a third member's
-    /// in 5 of 255^16 cases at most, one of 10^37, where 5 members hold data.
+    /// A byte that is wrong on two members points to a given third one with a probability of 1/255; a byte that is
+    /// wrong on one member points to that one. So 16 bytes that are wrong on both are attributed to a third member
+    /// with a probability of at most 5/255^16, about 10^-38, where 5 members hold data.
     #[test]
     fn errors_of_two_members_are_never_written(
         which: prop::sample::Index, position: u64, members: [prop::sample::Index; 2], seed: u64,
@@ -251,7 +251,7 @@ proptest! {
     ) {
         let all = geometries();
         let geometry = which.get(&all);
-        // Of three copies, two that are damaged alike outvote the third: no rule could tell.
+        // Of three copies, two with the same damage outvote the third: no rule could detect that.
         let mut model = agreeing(geometry, seed);
         let group = block_at(geometry, position);
         let places = group.places();
@@ -268,7 +268,7 @@ proptest! {
         let before = model.disks.clone();
         let odd = named(&mut model, &group);
         prop_assert!(matches!(odd, Some(WrongMember::Several | WrongMember::Untold)), "{:?} of {:?}", odd, geometry);
-        // Whatever member it was that was named before.
+        // Whichever member was identified before.
         for place in &places {
             let window = window(geometry, group.position, place.slot);
             let outcome = rewrite(&mut model, geometry, &window);
@@ -306,8 +306,8 @@ fn six() -> Geometry {
     Geometry::Parity(Parity::new(6, 2, CHUNK, rotation, COMPONENT).unwrap())
 }
 
-/// The probability that docs/scrub.md states: of two members that are wrong at the same byte, n of 255 cases
-/// point to another member, where n of the members hold data.
+/// The probability that docs/scrub.md states: if two members are wrong at the same byte, n of 255 cases point to
+/// another member, where n members hold data.
 #[test]
 fn two_members_wrong_at_one_byte_look_like_another_in_as_many_of_255_cases_as_there_are_data_members()
  {
@@ -347,7 +347,7 @@ fn blocks_that_changed_since_they_were_located_are_not_written() {
     let group = block_at(&geometry, 0);
     let places = group.places();
     let cases = [
-        // It was written anew meanwhile.
+        // The block was rewritten meanwhile.
         (places[1], (7, 3), BlockResult::Agrees),
         // Another member is wrong too by now.
         (places[2], (9, 3), BlockResult::Ambiguous),

@@ -1,4 +1,4 @@
-//! Checks of volumes on a host that stands still now and then, with all that is in flight.
+//! Checks of volumes on a host that stalls now and then, with all requests in flight.
 
 use std::collections::BTreeSet;
 
@@ -6,19 +6,19 @@ use engine::list::{CompletedRequest, Next, Request};
 
 use super::*;
 
-/// A volume of which the truth is known, and the host that reads it.
+/// A simulated volume whose cold share is known, and the host that reads it.
 #[derive(Clone, Copy, Debug)]
 struct Host {
-    /// The share of the blocks that is cold.
+    /// Share of the blocks that are cold, from 0 to 1.
     cold: f64,
-    /// The least and the most that a fetch takes, in seconds.
+    /// Minimum and maximum time of a fetch of a cold block, in seconds.
     fetch_s: (f64, f64),
-    /// A warm read in seconds, to which chance adds half of it at most.
+    /// Minimum latency of a warm read, in seconds; a random part of up to half of it is added.
     warm_s: f64,
-    /// The share of the time in which all stands still, and the shortest and the longest such time in
-    /// seconds.
-    still: f64,
-    still_s: (f64, f64),
+    /// Share of the time in which the host stalls, from 0 to 1.
+    stall_share: f64,
+    /// Minimum and maximum duration of a stall, in seconds.
+    stall_s: (f64, f64),
     places: u64,
 }
 
@@ -26,8 +26,8 @@ const WARM: Host = Host {
     cold: 0.0,
     fetch_s: (0.02, 0.08),
     warm_s: 0.001,
-    still: 0.02,
-    still_s: (0.02, 0.3),
+    stall_share: 0.02,
+    stall_s: (0.02, 0.3),
     places: 400,
 };
 
@@ -50,7 +50,7 @@ impl Clock {
             now_s: 0.0,
             stall: (0.0, 0.0),
         };
-        // It may stand still as it begins.
+        // The first stall may have begun before the start.
         clock.next_stall();
         let back = clock.uniform((0.0, clock.stall.1));
         clock.stall = (clock.stall.0 - back, clock.stall.1 - back);
@@ -64,14 +64,18 @@ impl Clock {
     }
 
     fn next_stall(&mut self) {
-        let Host { still, still_s, .. } = self.host;
-        let mean = 0.5 * (still_s.0 + still_s.1);
-        let gap = mean * (1.0 - still) / still;
+        let Host {
+            stall_share,
+            stall_s,
+            ..
+        } = self.host;
+        let mean = 0.5 * (stall_s.0 + stall_s.1);
+        let gap = mean * (1.0 - stall_share) / stall_share;
         let start = self.stall.1 - gap * self.uniform((1e-12, 1.0)).ln();
-        self.stall = (start, start + self.uniform(still_s));
+        self.stall = (start, start + self.uniform(stall_s));
     }
 
-    /// Goes on to this time, or to the end of the stall in which it falls.
+    /// Advances the clock to this time, or to the end of the stall that it falls in.
     fn go_to(&mut self, until_s: f64) {
         while self.stall.1 <= until_s {
             self.next_stall();
@@ -84,7 +88,7 @@ impl Clock {
     }
 }
 
-/// Sample of a check of such a volume, and the share that was cold.
+/// Sample of a check of a volume on such a host, and the volume's true cold share.
 fn checked_on(host: Host, seed: u64) -> (Sample, f64) {
     let mut clock = Clock::new(host, seed);
     let places = places(Bytes(host.places * BLOCK.0), BLOCK, seed);
@@ -97,7 +101,7 @@ fn checked_on(host: Host, seed: u64) -> (Sample, f64) {
     let share = host.cold;
     let limit = Shared::new(None);
     let mut pairs = PairedReads::new(&places, seed, unbound(&limit));
-    // When each that is in flight comes back, and when it was issued.
+    // Time of completion and time of issue, in seconds, of each request in flight.
     let mut in_flight: Vec<(f64, f64, Request)> = Vec::new();
     loop {
         let now = Nanos((clock.now_s * 1e9) as u64);
@@ -130,8 +134,8 @@ fn checked_on(host: Host, seed: u64) -> (Sample, f64) {
     (assess(&pairs.pairs()).unwrap(), share)
 }
 
-/// Share of checks that called the volume cold, share of intervals that held the true share, and the mean of
-/// the share.
+/// Of so many checks: the share that called the volume cold, the share whose interval contains the true cold share, and
+/// the mean of the estimated cold share.
 fn tally(host: Host, checks: u64) -> (f64, f64, f64) {
     let per = 1.0 / checks as f64;
     let mut sums = (0.0, 0.0, 0.0);
@@ -144,11 +148,11 @@ fn tally(host: Host, checks: u64) -> (f64, f64, f64) {
     sums
 }
 
-/// Stalls as of a host that has more to do than it can.
+/// Stalls of an overloaded host.
 const CROWDED: Host = Host {
     warm_s: 0.005,
-    still: 0.3,
-    still_s: (0.01, 0.1),
+    stall_share: 0.3,
+    stall_s: (0.01, 0.1),
     ..WARM
 };
 
@@ -157,7 +161,7 @@ fn a_host_that_stands_still_makes_no_warm_volume_cold() {
     for host in [WARM, CROWDED] {
         for places in [64, 400] {
             let (called, covers, _) = tally(Host { places, ..host }, 100);
-            // Four of 100 come once in 50 times where one is right.
+            // Where the true rate is 1 %, four or more of 100 checks have a probability of about 2 %.
             assert!(called <= 0.03, "{host:?} {places}: {called}");
             assert!(covers >= 0.93, "{host:?} {places}: {covers}");
         }
