@@ -47,7 +47,7 @@ pub(super) fn limit(
     if job.number_ios.is_some() && job.loops > 1 {
         return Err(job.error(
             "number_ios",
-            "together with loops it is not done; multiply it",
+            "together with loops it is not supported; multiply it",
         ));
     }
     if job.time_based {

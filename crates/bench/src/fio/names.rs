@@ -74,7 +74,7 @@ fn check_existing(job: &Job, path: &Path) -> Result<(), FioError> {
         _ => {
             return Err(job.error(
                 "filename",
-                "several files or devices in one job are not done on a file or device; run it on \
+                "several files or devices in one job are not supported on a file or device; run it on \
                  one after another, or in a directory",
             ));
         }
