@@ -34,16 +34,16 @@ impl Resumable {
     }
 
     /// True if the same command continues from the last checkpoint.
-    pub fn goes_on(self) -> bool {
+    pub fn continues(self) -> bool {
         matches!(self, Resumable::Anywhere | Resumable::WhileAttached)
     }
 
     /// A sentence for the user: the same command continues, or begins anew.
     pub fn hint(self) -> &'static str {
         match self {
-            Resumable::Anywhere => "The same command goes on from there.",
+            Resumable::Anywhere => "The same command continues from there.",
             Resumable::WhileAttached => {
-                "The same command goes on from there, unless the volume is attached anew or the \
+                "The same command continues from there, unless the volume is attached anew or the \
                  host restarted meanwhile: only its path is known, by which it is not recognized then."
             }
             Resumable::Detached => {
