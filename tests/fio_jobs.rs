@@ -144,7 +144,7 @@ fn what_is_not_done_stops_with_file_line_and_option_and_touches_nothing() {
     for (job, expected) in [
         (
             "[j]\nsize=1m\nverify_only=1\n",
-            "job.fio, line 3: verify_only: disksmith does not do this",
+            "job.fio, line 3: verify_only: disksmith does not support this",
         ),
         (
             "[j]\nsize=1m\nwarp=9\n",

@@ -151,7 +151,7 @@ fn with_qemu_a_scrub_finds_all_over_interruptions_and_puts_the_tunables_back() {
     let whole = array["of_bytes"].as_u64().unwrap();
     assert!(array["bytes"].as_u64().unwrap() < whole, "{array:#}");
     for words in [
-        "it was interrupted. All tunables are as they were. The same command goes on from there",
+        "it was interrupted. All tunables are as they were. The same command continues from there",
         "another disksmith is scrubbing it already",
         "It resumes at ",
         "its sync_max is 65536",

@@ -142,7 +142,7 @@ fn as_root_a_reading_that_is_killed_goes_on_and_is_alone_on_its_disk() {
     wait_for(running.id(), &device, MIB / 4);
     running.signal(Signal::INT);
     let said = running.end().ends_with(3);
-    assert!(said.err.contains("The same command goes on"), "{said:#?}");
+    assert!(said.err.contains("The same command continues"), "{said:#?}");
     let killed = said.json()["read"][0].clone();
     assert_eq!(killed["ended"], "interrupted");
     // How much of what the device gave was for probes depends on the host.

@@ -235,7 +235,7 @@ fn with_root_a_killed_sweep_continues_where_it_was() {
         place.run(&other).refuses(&["is not finished", "--abandon"]);
     }
     let said = place.run(&disk.arguments()).ends_with(0);
-    said.warns(&["going on with sweep"]);
+    said.warns(&["continuing sweep"]);
     let document = place.run("sweep --show last --json").json();
     assert_eq!(document["over"], true);
     assert_each_once(&document);

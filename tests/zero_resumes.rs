@@ -157,7 +157,7 @@ fn with_root_a_signal_ends_it_orderly_and_the_consent_must_be_named_again() {
         let said = stopped(&place, &disk, signal).ends_with(3);
         for words in [
             "stopped by a signal",
-            "The same command goes on",
+            "The same command continues",
             disk.path(),
         ] {
             assert!(said.err.contains(words), "no '{words}' in {said:#?}");

@@ -378,7 +378,7 @@ fn what_fio_would_not_take_is_refused_with_the_option() {
         ),
         (
             &["--rw", "read", "--size", "1m", "--trim_percentage=10"],
-            "the command line: trim_percentage: disksmith does not do this",
+            "the command line: trim_percentage: disksmith does not support this",
         ),
         (
             &["--rw", "read", "--filename", "/dev/null", "--size", "1m"],

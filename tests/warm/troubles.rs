@@ -155,7 +155,7 @@ fn as_root_a_second_warming_of_the_same_device_says_so() {
     running.signal(Signal::INT);
     let said = running.end().ends_with(3);
     assert!(said.out.contains("interrupted"), "{said:#?}");
-    assert!(said.err.contains("The same command goes on"), "{said:#?}");
+    assert!(said.err.contains("The same command continues"), "{said:#?}");
     let on = place.run(&["warm", device.path()]).ends_with(0);
     assert!(on.prose().contains("were read before"), "{on:#?}");
     on.fits(100);

@@ -1,4 +1,4 @@
-//! Record of an array that is being built, with all that is needed to take it back.
+//! Record of an array that is being built, with everything that is needed to undo it.
 
 use std::path::{Path, PathBuf};
 
@@ -54,7 +54,7 @@ pub(crate) enum BuildStage {
     Done,
 }
 
-/// An array that is being built, with all that is needed to take it back.
+/// An array that is being built, with everything that is needed to undo it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Building {
     /// UUID of the array, as mdadm writes it.
@@ -63,19 +63,18 @@ pub(crate) struct Building {
     pub node: PathBuf,
     /// Members of the array.
     pub members: Vec<SavedMember>,
-    /// The boot (random(4), `boot_id`) in which the members have their numbers; empty where that is
-    /// not known.
+    /// Boot id (random(4), `boot_id`) for which the members' numbers are valid; empty if unknown.
     #[serde(default)]
     pub boot: String,
     /// The file system.
     pub fs: Option<SavedFs>,
-    /// Folders that were missing and are made: the mount point and those above it, the outermost first.
+    /// Folders that do not exist and are created: the mount point and its parents, the outermost first.
     pub folders: Vec<PathBuf>,
     /// The lines for the next boot.
     pub lines: Vec<SavedLine>,
     /// Progress.
     pub stage: BuildStage,
-    /// True if the array is being taken back: then nothing of it is worth keeping.
+    /// True if the build is being undone: nothing of it needs to be kept then.
     pub undoing: bool,
 }
 
@@ -107,11 +106,11 @@ pub(crate) struct SavedFs {
 /// A line that is added to a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SavedLine {
-    /// The file, where links lead to.
+    /// Path of the file, with symbolic links resolved.
     pub file: PathBuf,
     /// Text of the line.
     pub line: String,
-    /// True if the file was there before.
+    /// True if the file existed before.
     pub existed: bool,
 }
 
@@ -168,7 +167,7 @@ impl Building {
 }
 
 impl SavedMember {
-    /// Name of the member in messages, by which the user may have to find it: `/dev/sdf (serial number vol-1)`.
+    /// Name of the member in messages, with which the user can find it: `/dev/sdf (serial number vol-1)`.
     pub(crate) fn named(&self) -> String {
         match &self.serial {
             Some(serial) => format!("{} (serial number {serial})", self.path.display()),
@@ -177,7 +176,7 @@ impl SavedMember {
     }
 }
 
-/// The number of a partition in the table of its disk; `None` of what is no partition.
+/// Number of a partition in the table of its disk; `None` if it is not a partition.
 pub(crate) fn partition_number(device: &Device) -> Option<u32> {
     match device.kind {
         BlockDeviceKind::Partition { number, .. } => Some(number),

@@ -1,4 +1,4 @@
-//! Checks before anything is touched: every reason not to is named in one answer.
+//! Checks before anything is changed: all reasons against the build are reported in one answer.
 
 mod bitmaps;
 mod members;
@@ -42,10 +42,10 @@ pub(crate) struct CheckedPlan {
     pub notes: Vec<String>,
 }
 
-/// Examines everything, and leaves the claims on the members with the host.
+/// Examines everything, and passes the claims on the members to the host.
 ///
 /// # Errors
-/// Every reason not to, as sentences.
+/// All reasons against the build, as sentences.
 pub(crate) fn check(args: &CreateArgs, host: &mut ArrayHost) -> Result<CheckedPlan, Vec<String>> {
     let mut problems = shape_problems(args);
     let devices = Devices::read(&host.root).map_err(|error| vec![error.to_string()])?;
@@ -273,8 +273,8 @@ fn missing_programs(args: &CreateArgs, host: &ArrayHost, problems: &mut Vec<Stri
     }
 }
 
-/// Checks that this kernel has the level. Its module is requested only where all else is well, and never in a dry
-/// run.
+/// Checks that this kernel supports the level. Its module is only loaded if there are no other problems, and never in
+/// a dry run.
 pub fn kernel_has_md(
     dry_run: bool,
     host: &mut ArrayHost,

@@ -1,5 +1,5 @@
-//! Content of a fresh array, by its first blocks: nothing, the file system that was just made on it,
-//! or later writes.
+//! Contents of a newly built array, by its first blocks: nothing, the file system that was made on it, or later
+//! writes.
 
 use std::fs::File;
 use std::io;
@@ -14,9 +14,9 @@ use ui::format::hex;
 /// Content of an array.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Content {
-    /// Nothing known.
+    /// Nothing that is recognized.
     Nothing,
-    /// The file system that was made on it, and nothing has come into it.
+    /// The file system that was made on it, unused since.
     Fresh,
     /// The file system that was made on it, used since; the evidence of its use, as a clause.
     Used(&'static str),
@@ -28,10 +28,10 @@ pub(crate) enum Content {
 /// section (xfs_dsb: `sb_rootino`, `sb_rbmino`, `sb_rsumino`).
 const NEW_XFS_INODES: u64 = 3;
 
-/// Bytes that hold all that is read of either superblock.
+/// Number of bytes that contain all used fields of either superblock.
 const HEAD: usize = 2048;
 
-/// Examines what an open array holds. `fs` is the file system that was to be made on it.
+/// Examines the contents of an open array. `fs` is the file system that was to be made on it.
 ///
 /// # Errors
 /// When it cannot be read.

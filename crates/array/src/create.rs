@@ -63,8 +63,8 @@ pub(super) fn check_paths(host: &ArrayHost, members: &[CheckedMember]) -> anyhow
     Ok(())
 }
 
-/// Erases the signatures that the user has named, while the members are still claimed: what was an
-/// array before would otherwise be assembled by udev as soon as the claims are released.
+/// Erases the signatures that the user has named, while the members are still claimed: a former array would otherwise
+/// be assembled by udev as soon as the claims are released.
 pub(super) struct Erase {
     members: Vec<CheckedMember>,
     erased: Vec<PathBuf>,
@@ -111,7 +111,7 @@ impl BuildStep<ArrayHost<'_>> for Erase {
     }
 }
 
-/// Hands the members over to mdadm and examines what it made of them.
+/// Releases the members for mdadm, builds the array, and verifies the result.
 struct Assemble {
     plan: ArrayPlan,
     members: Vec<CheckedMember>,
@@ -130,7 +130,7 @@ impl BuildStep<ArrayHost<'_>> for Assemble {
         // mdadm claims the members itself, so they must be free for it.
         host.claims.clear();
         host.run(&self.plan.mdadm())?;
-        // At once: after a kill an array that only may have been made is taken back.
+        // Recorded at once: after a kill, an array that may only have been created is removed.
         host.note(BuildStage::Assembled)?;
         host.array = Some(self.verified(host)?);
         Ok(())
@@ -182,7 +182,7 @@ impl Assemble {
     }
 }
 
-/// Sets the read-ahead. It goes with the array, so there is nothing to undo.
+/// Sets the read-ahead. It disappears with the array, so there is nothing to undo.
 struct ReadAhead(ArrayPlan);
 
 impl BuildStep<ArrayHost<'_>> for ReadAhead {
@@ -211,7 +211,7 @@ impl BuildStep<ArrayHost<'_>> for ReadAhead {
     }
 }
 
-/// Makes the file system. It goes with the array, so there is nothing to undo.
+/// Makes the file system. It disappears with the array, so there is nothing to undo.
 pub(super) struct MakeFilesystem(pub(super) ArrayPlan);
 
 impl BuildStep<ArrayHost<'_>> for MakeFilesystem {
@@ -233,7 +233,7 @@ impl BuildStep<ArrayHost<'_>> for MakeFilesystem {
     }
 }
 
-/// Mounts the file system, in a folder that is made when it is missing.
+/// Mounts the file system, in a folder that is created if it does not exist.
 pub(super) struct Mount {
     plan: ArrayPlan,
     /// The folders that were made, the outermost first.

@@ -1,5 +1,5 @@
-//! Lines added to files in /etc: with a copy of what was there, replaced at once, and taken back
-//! when the work fails.
+//! Lines added to files in /etc: with a copy of the earlier contents, replaced atomically, and removed again if the
+//! work fails.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -93,7 +93,7 @@ impl BuildStep<ArrayHost<'_>> for AddLine {
             Some(before) => replace(&self.file, before, &self.file),
             None => fs::remove_file(&self.file),
         };
-        // The copy has served; one that was never made does not exist.
+        // The copy is no longer needed; it may not exist.
         let _ = fs::remove_file(sibling(&self.file, COPY));
         vec![match restored {
             Ok(()) => UndoResult::Reverted(format!("{shown} is as it was")),
@@ -111,7 +111,7 @@ impl BuildStep<ArrayHost<'_>> for AddLine {
 /// When the file cannot be read or written.
 pub(crate) fn take_out(kept: &SavedLine) -> io::Result<bool> {
     let file = &kept.file;
-    // What was being written when the kill came.
+    // Remains of a write that the kill interrupted.
     for left in [sibling(file, NEW), sibling(&sibling(file, COPY), NEW)] {
         remove_if_there(&left)?;
     }
@@ -169,7 +169,7 @@ fn sibling(file: &Path, ending: &str) -> PathBuf {
     name.into()
 }
 
-/// Writes a file so that it is there whole or not at all, with the owner and mode of `like`.
+/// Writes a file atomically, with the owner and mode of `like`.
 fn replace(file: &Path, bytes: &[u8], like: &Path) -> io::Result<()> {
     let new = sibling(file, NEW);
     let written = write_new(&new, bytes, like).and_then(|()| fs::rename(&new, file));

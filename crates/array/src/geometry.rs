@@ -71,8 +71,8 @@ impl Geometry {
         Some(format!("stride={blocks},stripe_width={stripe}"))
     }
 
-    /// Read-ahead of two stripes: while one is being read by the application, all members fetch the next. Only scans
-    /// are read ahead, so random pages lose nothing. `None` where the kernel's own is right.
+    /// Read-ahead of two stripes: while the application processes one, all members read the next. Only scans are read
+    /// ahead, so random reads lose nothing. `None` if the kernel's default is right.
     pub fn read_ahead(self) -> Option<Bytes> {
         let two = Bytes(self.stripe()?.0.saturating_mul(2));
         Some(two.clamp(DEFAULT_READ_AHEAD, MAX_READ_AHEAD))
@@ -126,7 +126,7 @@ impl Geometry {
     }
 }
 
-/// Error of a chunk, if any.
+/// Reason why a chunk size is invalid; `None` if it is valid.
 pub fn bad_chunk(level: Level, chunk: Option<Bytes>) -> Option<String> {
     let chunk = chunk?;
     if !level.has_chunks() {

@@ -30,7 +30,7 @@ impl Journal {
         self.job.save(&self.building)
     }
 
-    /// Notes that the array is being taken back.
+    /// Records that the build is being undone.
     ///
     /// # Errors
     /// When the ledger cannot be written.
@@ -39,7 +39,7 @@ impl Journal {
         self.job.save(&self.building)
     }
 
-    /// Ends the journal: the array is built or taken back, and there is nothing to repair.
+    /// Ends the journal: the array is built, or the build is undone, and there is nothing to repair.
     ///
     /// # Errors
     /// When the ledger cannot be written.

@@ -17,8 +17,8 @@ pub struct InstalledPrograms;
 
 impl Programs for InstalledPrograms {
     fn run(&mut self, program: &Exec) -> Result<ProgramOutput, exec::Error> {
-        // Killed with this process: who repairs after a kill must find everything at rest. What
-        // undoes something is bound too, so that Ctrl-C in a terminal does not end it.
+        // Killed together with this process: a repair after a kill must find no running program. Programs that undo a
+        // step are bound too, so that Ctrl-C in a terminal does not end them.
         program.clone().die_with_parent().run()
     }
 

@@ -1,5 +1,4 @@
-//! Work that changes the machine, as steps that can be undone: an error or a signal undoes them in
-//! reverse order.
+//! Changes to the machine as steps that can be undone: an error or a signal undoes them in reverse order.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +13,7 @@ pub trait BuildStep<H> {
     /// Runs the step.
     ///
     /// # Errors
-    /// Any failure of the step. It may then be half done; [`BuildStep::undo`] is called all the same.
+    /// Any failure of the step. It may then be incomplete; [`BuildStep::undo`] is called in any case.
     fn run(&mut self, host: &mut H) -> anyhow::Result<()>;
 
     /// Undoes the step, whether it was done in full, in part or not at all.
@@ -24,9 +23,9 @@ pub trait BuildStep<H> {
 /// Result of undoing a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UndoResult {
-    /// The part was taken back, as a clause: `/dev/md0 was stopped`.
+    /// The change was undone, as a clause: `/dev/md0 was stopped`.
     Reverted(String),
-    /// The part could not be taken back, as a clause that says what to do.
+    /// The change could not be undone, as a clause with advice.
     Leftover(String),
 }
 
@@ -70,7 +69,7 @@ impl UndoResult {
         }
     }
 
-    /// The thing that was reverted.
+    /// Description of an undone change; `None` for a leftover.
     pub fn reverted(&self) -> Option<&str> {
         match self {
             UndoResult::Reverted(what) => Some(what),
@@ -78,7 +77,7 @@ impl UndoResult {
         }
     }
 
-    /// The thing that could not be taken back.
+    /// Description of a change that could not be undone; `None` for others.
     pub fn left(&self) -> Option<&str> {
         match self {
             UndoResult::Leftover(what) => Some(what),
@@ -107,7 +106,7 @@ pub fn run<H>(
             Err(interrupted())
         } else {
             step.run(host).and_then(|()| {
-                // After the last step too: what was requested is the end, not the array.
+                // Also after the last step: the user requested the end, not the array.
                 if interrupt.load(Ordering::Relaxed) {
                     Err(interrupted())
                 } else {

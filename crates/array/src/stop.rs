@@ -1,4 +1,4 @@
-//! `array stop`: takes an array down that nothing uses, and erases its members' superblocks when that is requested.
+//! `array stop`: stops an array that is not in use, and erases its members' superblocks if requested.
 
 mod erase;
 
@@ -16,7 +16,7 @@ use erase::Erasure;
 use job::JobStore;
 use ui::exit::{ExitClass as _, Failure, listed};
 
-/// Takes an array down, after what a killed `array create` has left.
+/// Stops an array, after the remains of a killed `array create` were removed.
 pub(super) fn stop(
     args: &StopArgs,
     host: &mut ArrayHost,
@@ -33,7 +33,7 @@ pub(super) fn stop(
     let devices = uses.devices();
     let Some(array) = md::find(&host.root, devices, word) else {
         if named.is_some() {
-            // It was one that was left half built, and the repair has taken it down.
+            // It was an incomplete array, and the repair has removed it.
             return Ok(document(&Document::of(word)));
         }
         return Err(Failure::refused(unknown(word, devices)));
@@ -151,7 +151,7 @@ fn document(document: &Document) -> String {
     ui::json::document("array stop", document)
 }
 
-/// Lines for the next boot that name an array, each with its file.
+/// Lines in boot configuration files that name an array, each with its file.
 fn lines_for(host: &ArrayHost, devices: &Devices, array: &Device) -> String {
     let read = |file: &std::path::Path| {
         let bytes = files::content(file).unwrap_or_default();
@@ -187,7 +187,7 @@ fn lines_for(host: &ArrayHost, devices: &Devices, array: &Device) -> String {
     shown
 }
 
-/// Refusal of a word that names no array.
+/// Error for a word that names no array.
 pub(super) fn unknown(word: &str, devices: &Devices) -> String {
     let arrays: Vec<&str> = devices
         .iter()

@@ -12,7 +12,7 @@ use linux::signature::{self, Content, SignatureKind};
 use super::host::ArrayHost;
 use super::plan;
 
-/// Reason to leave an array's metadata alone: another program keeps it (mdadm(8), container; mdmon(8)).
+/// Reason to leave an array's metadata unchanged: another program maintains it (mdadm(8), container; mdmon(8)).
 pub(super) fn foreign(array: &md::Array) -> Option<String> {
     let metadata = array.metadata.as_deref()?;
     metadata.starts_with("external:").then(|| {
@@ -23,8 +23,8 @@ pub(super) fn foreign(array: &md::Array) -> Option<String> {
     })
 }
 
-/// Reason not to erase the superblock of a member, which is in use yet: it is not named by a consent, or carries
-/// what is not named.
+/// Reason not to erase the superblock of a member that is still in use: it is not named by a consent, or it has
+/// contents that are not named.
 pub(super) fn reason_against(root: &Root, path: &Path, consents: &[Consent]) -> Option<String> {
     let shown = path.display();
     let found = File::open(root.locate(path)).and_then(|file| Content::of(&file, &[]));
@@ -53,7 +53,7 @@ pub(super) fn reason_against(root: &Root, path: &Path, consents: &[Consent]) -> 
 /// Claims a former member.
 ///
 /// # Errors
-/// When something speaks against overwriting it.
+/// When there is a reason against overwriting it.
 pub(super) fn claim(
     host: &ArrayHost,
     path: &Path,
@@ -63,8 +63,8 @@ pub(super) fn claim(
         .with_context(|| format!("{} is not erased", path.display()))
 }
 
-/// Erases the superblocks of claimed devices. The claims last until then: udev would assemble the array again from
-/// members that are free and carry superblocks. Returns the paths of the erased devices, also where one fails.
+/// Erases the superblocks of claimed devices. The claims are held until then: udev would assemble the array again from
+/// unclaimed members with superblocks. Returns the paths of the erased devices, also after a failure.
 pub(super) fn erase(
     host: &mut ArrayHost,
     claims: &[DestroyTarget],

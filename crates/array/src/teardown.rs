@@ -1,4 +1,4 @@
-//! Removes only what disksmith made: an array, its superblocks and a file system are recognized by the ids that
+//! Removes only objects made by disksmith: an array, its superblocks and a file system are recognized by the ids that
 //! were chosen before they were made.
 
 use std::fs::File;
@@ -21,8 +21,8 @@ const STOP_ATTEMPTS: u32 = 5;
 /// Wait between two attempts.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Stops the array of this id, if it exists: an array with this id, one of which a member has it, and at
-/// the node that was chosen for it one to which mdadm has added no member yet.
+/// Stops the array with this id, if it exists: an array with this id, an array with a member that has it, and an array
+/// at the chosen node to which mdadm has not added a member yet.
 pub fn stop(host: &mut ArrayHost, uuid: &str, node: &Path) -> Vec<UndoResult> {
     let unknown = |error: &dyn std::fmt::Display| {
         UndoResult::Leftover(format!(
@@ -171,7 +171,7 @@ pub(crate) fn stop_with_retries(host: &mut ArrayHost, node: &Path) -> Result<(),
     host.run_with_retries(&plan::stop(node).bound(), STOP_ATTEMPTS, PAUSE)
 }
 
-/// Uses of an array, as sentences. Where its members lie makes no difference to taking down what is on them.
+/// Uses of an array, as sentences. Devices below it do not matter for stopping what is on it.
 pub(crate) fn uses_of(uses: &DeviceUsers, array: DeviceNumber) -> Vec<String> {
     let is_use =
         |reason: &&Reason| !matches!(reason, Reason::RootDisk { .. } | Reason::ReadOnly { .. });

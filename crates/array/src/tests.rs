@@ -1,4 +1,4 @@
-//! Building and taking back arrays with simulated programs on a simulated tree.
+//! Building and undoing arrays with simulated programs on a simulated tree.
 
 mod repair;
 mod replace;
@@ -29,7 +29,7 @@ use crate::args::{ArrayArgs, ArrayVerb};
 use domain::raid::Level;
 use ui::exit::Failure;
 
-/// A host with the disks vdb, vdc and vdd, and programs that do what is visible of the real ones.
+/// A host with the disks vdb, vdc and vdd, and programs with the visible effects of the real ones.
 struct FakeHost {
     folder: TempDir,
     lines: Vec<String>,
@@ -40,7 +40,7 @@ struct FakeHost {
     uuid: String,
     /// The disks that carry a superblock, and whose.
     superblocks: BTreeMap<String, String>,
-    /// Number of further moments after which the process that works here is killed.
+    /// Number of steps in time after which the working process is killed.
     life: Rc<Cell<Option<u32>>>,
     /// True if md has copied to a replacement by the time that this is examined. Otherwise a signal comes first.
     copies: bool,
@@ -161,7 +161,7 @@ impl FakeHost {
         }
     }
 
-    /// Works on this host, and gives what was shown.
+    /// Runs work on this host, and returns the result and the shown text.
     fn with<T>(&mut self, work: impl FnOnce(&mut ArrayHost) -> T) -> (T, String) {
         let (root, etc) = (self.root(), self.folder.path().join("etc"));
         let mut shown = String::new();

@@ -176,11 +176,11 @@ pub struct BenchArgs {
 }
 
 impl BenchArgs {
-    /// The target and the names of the phases. `--phase` takes several names, so a target that
-    /// stands behind them is read as one more: it is distinguished here.
+    /// The target and the names of the phases. `--phase` takes several names, so a target given after it is parsed as
+    /// one more name; here it is separated from them.
     ///
     /// # Errors
-    /// When there is no target, or a phase is not text.
+    /// When there is no target, or a phase name is not UTF-8.
     pub fn target_and_phases(&self) -> Result<(PathBuf, Vec<String>), String> {
         let mut names = self.phase.clone();
         let target = match &self.target {
@@ -206,7 +206,7 @@ impl BenchArgs {
         self.fio.is_some() || !self.fio_options.is_empty()
     }
 
-    /// The options of the jobs that fio's options make, in their order; `None` where there are none.
+    /// The options of the jobs that fio's options make, in their order; `None` if no such option was given.
     pub(crate) fn fio_job(&self) -> Option<Vec<(&'static str, String)>> {
         let percent = |share: f64| format!("{:.0}", 100.0 * share);
         let shares = [
@@ -222,7 +222,7 @@ impl BenchArgs {
         self.fio_options.job(shares)
     }
 
-    /// The data that a suite's phases write, where it is not random.
+    /// The data that a suite's phases write; `None` for random data.
     pub(crate) fn contents(&self) -> Option<Contents> {
         let compressible = self.replay_options.compressible.unwrap_or(0.0);
         let repeated = self.dedupe.map_or(0.0, |share| share.0);
@@ -234,14 +234,14 @@ impl BenchArgs {
         })
     }
 
-    /// The form of the answer for other programs that is requested.
+    /// The output format for other programs that the arguments request; `None` for the default output.
     pub(crate) fn answer_format(&self) -> Option<AnswerFormat> {
         let of_fio = AnswerFormat::Tool(formats::Format::FioJson);
         let wants_json = self.fio_options.wants_json();
         self.format.or(wants_json.then_some(of_fio))
     }
 
-    /// The name of the suite that is requested, as the ledger keeps it.
+    /// Name of the requested suite in the ledger.
     pub(crate) fn suite_name(&self) -> &'static str {
         if self.replay.is_some() {
             "replay"
@@ -254,7 +254,7 @@ impl BenchArgs {
         }
     }
 
-    /// The latency of which the suite `curve` looks for the rate; `None` for other suites.
+    /// p99 latency target of the suite `curve`; `None` for other suites.
     pub(crate) fn p99_target(&self) -> Option<Nanos> {
         let curve = self.suite == Suite::Curve
             && [
@@ -265,7 +265,7 @@ impl BenchArgs {
         curve.then(|| self.p99.map_or(P99_TARGET, |p99| p99.0))
     }
 
-    /// The way to the kernel that is requested.
+    /// The I/O interface that is requested.
     pub(crate) fn interface(&self) -> IoInterface {
         match self.engine {
             None => IoInterface::Auto,
@@ -300,7 +300,7 @@ pub(crate) mod tests {
 
     use super::BenchArgs;
 
-    /// The program, as far as this verb goes.
+    /// A parser with the arguments of this verb alone, for tests.
     #[derive(Parser)]
     struct Program {
         #[command(subcommand)]

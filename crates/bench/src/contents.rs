@@ -1,7 +1,7 @@
 //! Data that compresses or repeats: the requested shares, and the test whether the target is faster with such data.
 //!
 //! A device or file system that compresses, or stores equal blocks once, writes such data faster than random data.
-//! So both are written in turn, and their rates compared by ranks: one turn that was disturbed changes little.
+//! Therefore both are written in turn and their rates compared by ranks: one disturbed turn changes little.
 
 use record::{Contents, Nanos, Pattern, Run, Workload};
 
@@ -9,14 +9,15 @@ use study::median::median;
 
 use crate::phase_plan::{PhasePlan, base};
 
-/// Beginnings of the names of phases that write the data as asked for, and random data; a turn's number follows.
+/// Prefixes of the names of phases that write the requested data, and of those that write random data; the number of
+/// the turn follows.
 const NAMES: [&str; 2] = ["given-data-", "random-data-"];
 /// Number of turns.
 const TURNS: usize = 6;
 /// Length of each phase.
 const LENGTH: Nanos = Nanos::from_secs(1);
-/// Maximum number of pairs, of a turn of one and a turn of the other kind of data, in which random data is faster
-/// (Mann and Whitney's U). Without a difference so few are in 0.8 % of comparisons: 7 of the 924 orders of 6 and 6.
+/// Maximum number of pairs (a turn of requested data, a turn of random data) in which random data is faster (Mann and
+/// Whitney's U). Without a difference the count is this low in 0.8 % of comparisons: 7 of the 924 orders of 6 and 6.
 const MAX_PAIRS_AGAINST: usize = 3;
 /// Minimum ratio of the speeds that is reported: a smaller one has no consequence.
 const MIN_SPEED_RATIO: f64 = 1.1;
@@ -50,12 +51,12 @@ pub(crate) fn comparison(contents: &Contents) -> Vec<PhasePlan> {
     (1..=TURNS).flat_map(turn).collect()
 }
 
-/// True if a phase is one of the comparison.
+/// True if a phase belongs to the comparison.
 pub(crate) fn is_compared(name: &str) -> bool {
     NAMES.iter().any(|start| name.starts_with(start))
 }
 
-/// Rates of both kinds of data where one is beyond doubt written faster.
+/// Rates of both kinds of data, where the requested data is significantly faster.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct FasterContents {
     /// Bytes a second of the data that was requested, the median.
@@ -66,7 +67,7 @@ pub(crate) struct FasterContents {
     pub contents: Contents,
 }
 
-/// The comparison, where all its turns were made and the data that was requested is written faster.
+/// The comparison; `None` unless all its turns ran and the requested data is written faster.
 pub(crate) fn faster(run: &Run) -> Option<FasterContents> {
     let [given, random] = NAMES.map(|start| {
         let phases = run
@@ -90,7 +91,7 @@ pub(crate) fn faster(run: &Run) -> Option<FasterContents> {
     })
 }
 
-/// Medians of the rates of the turns, where all turns were made and those of the given data are beyond doubt faster.
+/// Medians of the rates of both kinds of data, if all turns ran and the given data is significantly faster.
 fn clearly_faster(given: &[f64], random: &[f64]) -> Option<(f64, f64)> {
     if given.len() < TURNS || random.len() < TURNS {
         return None;
@@ -126,14 +127,15 @@ mod tests {
         let random = [100.0, 104.0, 96.0, 99.0, 101.0, 103.0];
         let twice = random.map(|rate| 2.0 * rate);
         assert_eq!(clearly_faster(&twice, &random), Some((201.0, 100.5)));
-        // One turn of the given data at half its rate changes nothing; one below all turns of random data does.
+        // One turn of the given data at half its rate changes nothing; one that is slower than all turns of random
+        // data does.
         let rest = &twice[2..];
         let one = [&[102.5, twice[1]], rest].concat();
         assert!(clearly_faster(&one, &random).is_some());
         let slower = [&[50.0, twice[1]], rest].concat();
         assert_eq!(clearly_faster(&slower, &random), None);
-        // Nor is it found where a turn is missing, nothing differs, the difference is of no consequence, or the
-        // data is slower.
+        // No result either where a turn is missing, where the rates do not differ or differ too little, or where the
+        // given data is slower.
         assert_eq!(clearly_faster(&twice[1..], &random), None);
         assert_eq!(clearly_faster(&random, &random), None);
         assert_eq!(

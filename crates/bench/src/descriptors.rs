@@ -4,16 +4,17 @@ use anyhow::{Context as _, bail};
 use engine::IoInterface;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Files that are open beside those of the work: the standard streams, the ledger, the kernel's counters, and the
-/// target with its claims.
+/// Number of descriptors that a run needs for anything but its work: the standard streams, the ledger, the kernel's
+/// counters, and the target with its claims.
 const OTHER_DESCRIPTORS: u64 = 64;
 
-/// Lets this process have `most` files open beside what each run has. Shells set a soft limit of 1,024, for programs
-/// that wait with select(2), which cannot take more; a process may raise it up to the hard limit (getrlimit(2)).
+/// Raises the soft limit of open files so that this process can have `most` descriptors beside [`OTHER_DESCRIPTORS`].
+/// Shells set a soft limit of 1,024, for programs that use select(2), which takes no more; a process may raise it up
+/// to the hard limit (getrlimit(2)).
 ///
 /// # Errors
-/// When the hard limit is lower; `fewer` says what to give less of. To find that out later would be to
-/// find it out when all files are written.
+/// When the hard limit is lower. `fewer` is the plural noun in the advice "use fewer …". The check comes first, since
+/// otherwise the limit would be hit after all files are written.
 pub fn allow(most: u64, fewer: &str) -> Result<(), anyhow::Error> {
     let needed = most + OTHER_DESCRIPTORS;
     let limit = getrlimit(Resource::Nofile);
@@ -34,8 +35,8 @@ pub fn allow(most: u64, fewer: &str) -> Result<(), anyhow::Error> {
         .with_context(|| format!("the limit of open files could not be raised to {needed}"))
 }
 
-/// Files that a thread of the engine has open beside the target's: the kernel's counters of its processor time, and
-/// its ring, if it has one.
+/// Number of descriptors that a thread of the engine holds beside the target's: the kernel's counter of its processor
+/// time, and its ring, if it has one.
 pub(crate) fn of_thread(interface: IoInterface) -> u64 {
     1 + u64::from(interface != IoInterface::Sync)
 }

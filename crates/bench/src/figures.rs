@@ -6,8 +6,8 @@ use study::interval::mean_interval;
 use study::steady::warmup_end;
 use ui::relative;
 
-/// A mean and the bounds of its 95 % interval. The bounds are missing where they cannot be known: too few slices, or
-/// an imported run, which has none.
+/// A mean and the bounds of its 95 % interval. The bounds are `None` where they are unknown: with too few slices, and
+/// for imported runs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Estimate {
@@ -89,8 +89,8 @@ struct PartialSlice {
 }
 
 impl Estimate {
-    /// The mean of `rates` without the warm-up, with its interval; `plain` where there are too few
-    /// of them for an interval.
+    /// The mean of `rates` without the warm-up, with its interval. With too few rates for an interval, the mean is
+    /// `plain`, without bounds.
     pub fn of(rates: &[f64], warmup: usize, plain: f64) -> Estimate {
         let none = PartialSlice {
             per_second: 0.0,
@@ -99,16 +99,15 @@ impl Estimate {
         Estimate::with_rest(rates, warmup, none, plain)
     }
 
-    /// Does the same as [`Estimate::of`] where the time does not end with a slice. A fixed amount of work ends with
-    /// its last completion: without the rest after the last slice, all of its time would count and not all of its
-    /// work.
+    /// Like [`Estimate::of`], where the measured time does not end with a slice. A fixed amount of work ends with its
+    /// last completion: without the part after the last slice, all of its time would count but not all of its work.
     fn with_rest(rates: &[f64], warmup: usize, rest: PartialSlice, plain: f64) -> Estimate {
         match mean_interval(rates.get(warmup..).unwrap_or_default()) {
             Some(interval) => {
                 let more = rest.share * (rest.per_second - interval.mean);
                 Estimate {
                     mean: interval.mean + more,
-                    // A rate is never below zero, however little is known of it.
+                    // A rate is never negative, however wide the interval.
                     low: Some((interval.low + more).max(0.0)),
                     high: Some(interval.high + more),
                 }
@@ -123,14 +122,14 @@ impl Estimate {
 
     /// Half the width of the interval as a share of the mean.
     pub(crate) fn half_width(&self) -> Option<f64> {
-        // From the upper bound: the lower one does not go below zero.
+        // From the upper bound, since the lower bound is cut off at zero.
         let half = self.high? - self.mean;
         (self.mean > 0.0).then(|| half / self.mean)
     }
 }
 
-/// The kernel's counts on the disks below over a phase, and its seconds. `None` where any window has no
-/// count.
+/// Sum of the kernel's counts on the disks below over a phase, and the seconds that they cover. `None` if any window
+/// has no counts.
 pub(crate) fn device_totals(phase: &Phase) -> Option<(DeviceCounts, f64)> {
     let mut total = DeviceCounts::default();
     let mut seconds = 0.0;

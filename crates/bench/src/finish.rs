@@ -39,7 +39,7 @@ pub(crate) fn finish(
             None => Ok(views::text::run(&run, &conclusion, context.columns, kept)),
         };
         let printed = text.and_then(|text| context.print(&text));
-        // Also when the answer is no longer read, as with a closed pipe.
+        // Written also when standard output is no longer read, as with a closed pipe.
         write_report(outputs.report.as_ref(), &run, &conclusion, kept, context)?;
         if let Some(logs) = &outputs.logs {
             logs.write(&run.phases)?;
@@ -61,8 +61,8 @@ pub(crate) fn finish(
     }
 }
 
-/// True if a rule of the jobs was not met: data differs from what was written, a rate was missed, or requests failed
-/// with errors that do not end the phase.
+/// True if a rule of the jobs was not met: data differs from the data written, a rate was missed, or requests failed
+/// without ending the phase.
 fn is_no(run: &Run) -> bool {
     run.phases.iter().any(|phase| {
         let outcome = &phase.outcome;
@@ -73,7 +73,7 @@ fn is_no(run: &Run) -> bool {
     })
 }
 
-/// Saves the run in the ledger; true if it is there now.
+/// Saves the run in the ledger; true if it was saved.
 fn keep(run: &Run, conclusion: &Conclusion, context: &Context, ledger: Option<Ledger>) -> bool {
     let Some(ledger) = ledger else {
         return false;
@@ -111,7 +111,7 @@ fn write_report(
     let Some(report) = report else {
         return Ok(());
     };
-    // A ledger that cannot be read was complained of when the run was to be kept.
+    // An error of the ledger was reported when the run was to be kept.
     let marks = context
         .open_ledger_if_there()
         .ok()
@@ -132,7 +132,7 @@ fn write_report(
         .midway()
 }
 
-/// The ledger, if the run is to be kept and can be.
+/// The ledger; `None` if the run is not to be kept or cannot be.
 pub(crate) fn open_ledger(args: &BenchArgs, context: &Context) -> Result<Option<Ledger>, Failure> {
     if args.no_ledger {
         return Ok(None);

@@ -1,5 +1,5 @@
 //! The options of fio that `bench` takes: those of its jobs, as job files have them, and those of its command line.
-//! They make jobs, which are run like those of a job file, or apply beside a job file.
+//! They make jobs that are run like those of a job file, or add to a job file.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -10,14 +10,14 @@ use fiojob::{COMMAND_OPTIONS, OPTIONS, OptionRow};
 
 use crate::shared_options::{self, FIO, JOBS, RW};
 
-/// The workload by fio's options; their values are fio's too.
+/// The workload in fio's options, with fio's values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FioOptions {
     /// Options by their main names, in the order in which they were given; empty without `rw` or a job file.
     given: Vec<(&'static str, String)>,
 }
 
-/// This program's own options for the choice of the work, which fio's options replace.
+/// This program's own options that choose the work and are replaced by fio's options.
 const CONFLICTING_OPTIONS: [&str; 17] = [
     "suite",
     "phase",
@@ -40,7 +40,7 @@ const CONFLICTING_OPTIONS: [&str; 17] = [
 
 const HEADING: &str = "fio's options";
 
-/// Options that the help lists: their names, those of their values, and their help.
+/// Options that the help lists: name, placeholder of the value, and help.
 const LISTED_OPTIONS: &[(&str, &str, &str)] = &[
     (
         RW,
@@ -141,9 +141,9 @@ fn rows() -> impl Iterator<Item = &'static OptionRow> {
     of_jobs.chain(COMMAND_OPTIONS)
 }
 
-/// The words of a command line in which each option of fio after the verb `bench` has two dashes: fio takes one too,
-/// as getopt_long_only(3) does, and command lines like `fio -filename=/dev/sdb -direct=1 -iodepth 32` are in wide
-/// use.
+/// The words of a command line in which each option of fio after the verb `bench` has two dashes. fio also accepts one
+/// dash, as getopt_long_only(3) does, and command lines like `fio -filename=/dev/sdb -direct=1 -iodepth 32` are in
+/// wide use.
 pub fn with_two_dashes(words: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let mut words: Vec<OsString> = words.into_iter().collect();
     let options = words.len() - words.get(1..).and_then(behind_bench).map_or(0, <[_]>::len);
@@ -155,8 +155,8 @@ pub fn with_two_dashes(words: impl IntoIterator<Item = OsString>) -> Vec<OsStrin
     words
 }
 
-/// The words after the verb `bench` in a command line without its program: as the verb, as the verb of `fleet run`,
-/// and where a machine of `lab` runs this program.
+/// The words after the verb `bench` in a command line without its program name: `bench`, `fleet run bench`, and
+/// `bench` in a machine of `lab`.
 fn behind_bench(words: &[OsString]) -> Option<&[OsString]> {
     let (verb, words) = next_word(words)?;
     if verb == "bench" {
@@ -174,7 +174,7 @@ fn behind_bench(words: &[OsString]) -> Option<&[OsString]> {
     }
 }
 
-/// The first word that is neither an option nor the value of `--ledger`, which every verb takes, and the words behind
+/// The first word that is neither an option nor the value of `--ledger`, which every verb accepts, and the words after
 /// it.
 fn next_word(words: &[OsString]) -> Option<(&OsString, &[OsString])> {
     let (first, rest) = words.split_first()?;
@@ -276,12 +276,12 @@ impl FromArgMatches for FioOptions {
 }
 
 impl FioOptions {
-    /// True if none is given.
+    /// True if no option is given.
     pub(crate) fn is_empty(&self) -> bool {
         self.given.is_empty()
     }
 
-    /// All given options, in their order.
+    /// All given options, in the order of the command line.
     pub(crate) fn given(&self) -> &[(&'static str, String)] {
         &self.given
     }
@@ -294,7 +294,7 @@ impl FioOptions {
             .map(|(_, value)| value.as_str())
     }
 
-    /// Names of files or devices, each to be rewritten in place. In a directory they are names of files only.
+    /// Names of files or devices, for replacement in place. In a directory they are names of files only.
     pub fn filenames_mut(&mut self) -> impl Iterator<Item = &mut String> {
         let in_directory = self.value("directory").is_some();
         let named =
@@ -302,7 +302,7 @@ impl FioOptions {
         self.given.iter_mut().filter(named).map(|(_, text)| text)
     }
 
-    /// The options of the jobs in fio's words, with `more` before those that are given; `None` where none is given.
+    /// The job options as fio's names and values, with `more` before the given ones; `None` if none is given.
     pub(crate) fn job(
         &self,
         more: impl IntoIterator<Item = (&'static str, String)>,
@@ -314,15 +314,15 @@ impl FioOptions {
             ("group_reporting", "1"),
         ]
         .map(|(name, value)| (name, value.to_owned()));
-        // Where no option is the name of a job, all are those of the one that begins here.
+        // Without a `--name`, all options belong to the one job that begins here.
         let named = self.value("name").is_none();
         let name = named.then(|| ("name", rw.to_owned()));
         let all = fixed.into_iter().chain(more);
         Some(all.chain(self.given.iter().cloned()).chain(name).collect())
     }
 
-    /// The file, device or directory that fio would use: what `filename` names, or the directory in which fio would
-    /// make it.
+    /// The file, device or directory that fio would use: the one that `filename` names, or the directory in which fio
+    /// would create it.
     pub(crate) fn target(&self) -> Option<PathBuf> {
         let directory = self.value("directory").map(PathBuf::from);
         let names = self

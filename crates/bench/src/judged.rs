@@ -1,14 +1,14 @@
-//! Conclusions from an imported run, of which there are few.
+//! Conclusions from an imported run.
 
 use record::{Finding, FindingCode, ImportedRun, PhaseSummary, Severity, Verdict};
 
 /// Conclusions from an imported run.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ImportConclusion {
-    /// Reasons to doubt its figures, the heaviest first.
+    /// Reasons to doubt its figures, the most severe first.
     pub findings: Vec<Finding>,
-    /// Verdict of the findings together. Never `trusted`: what a run of this program is examined for cannot be seen
-    /// in totals.
+    /// Verdict of the findings together. Never `trusted`: totals do not show what a run of this program is examined
+    /// for.
     pub verdict: Verdict,
 }
 
@@ -49,8 +49,8 @@ impl ImportConclusion {
     }
 }
 
-/// Finding that a phase went through the page cache, as for a run of this program. Writes that are each synced reach
-/// the disk all the same.
+/// The finding that a phase went through the page cache, as for a run of this program. Writes that are synced one by
+/// one reach the disk in any case.
 fn buffered(tool: &str, phase: &PhaseSummary) -> Option<Finding> {
     let work = &phase.work;
     let synced = work.read_fraction == Some(0.0) && work.sync_every == Some(1);

@@ -16,7 +16,7 @@ use super::testfile;
 const TIMEOUT_S: f64 = 15.0;
 /// Interval at which the written part is polled.
 const POLL: Nanos = Nanos(250_000_000);
-/// Longer than any lay-out.
+/// Time limit of the phase that lays out: longer than any.
 const NO_DEADLINE: Nanos = Nanos::from_secs(365 * 24 * 3600);
 
 /// Size and data of a test file.
@@ -81,7 +81,7 @@ pub(crate) fn fill(
     };
     let phase = engine.run(&job, &mut watch)?;
     progress.end();
-    // All that was issued has come back, and it was issued in order: the file is whole up to here.
+    // All issued writes have completed, and they were issued in order: the file is written without gaps up to here.
     let blocks = phase.write.map_or(0, |write| write.latency.count());
     let written = Bytes(blocks * workload.block.0).min(most);
     let cut = file.set_len(written.0);

@@ -71,14 +71,14 @@ pub fn bench(
     let outputs = check_outputs(args, &path)?;
     let started = Timestamp::now();
     let ready = ReadyRun::make(args, context, engine, interrupt)?;
-    // Opened before anything is measured, so that a damaged one is reported before and not after.
+    // Opened before anything is measured, so that a damaged ledger is reported before and not after.
     let ledger = finish::open_ledger(args, context)?;
     let mut session = ready.session(started, args, context, engine, interrupt);
     let ran = ready.run(&mut session)?;
     finish::finish(ran, args, context, ledger, &outputs)
 }
 
-/// Replays a trace.
+/// Replays a trace, and shows and keeps the run.
 pub fn replay(
     args: &ReplayArgs,
     context: &mut Context,
@@ -88,7 +88,7 @@ pub fn replay(
     bench(&args.bench_args(), context, engine, interrupt)
 }
 
-/// Checks that a trace can be read, and be replayed on one target by these options.
+/// Checks that a trace can be read, and be replayed on one target with these options.
 ///
 /// # Errors
 /// Refused, where it cannot.
@@ -120,8 +120,8 @@ pub fn run_once(
     ready.run(&mut session)
 }
 
-/// Checks that `bench` would begin with these arguments, which have a --destroy: with it no suite prepares
-/// anything in a directory, so that nothing is touched.
+/// Checks that `bench` would accept these arguments, which have a --destroy. With that option no suite prepares
+/// anything in a directory, so that nothing is changed.
 ///
 /// # Errors
 /// Refused, where it would not.
@@ -144,10 +144,10 @@ enum ReadyRun {
 }
 
 impl ReadyRun {
-    /// Plans what the arguments ask for, and opens its target. Nothing is written yet.
+    /// Plans the run that the arguments request, and opens its target. Nothing is written yet.
     ///
     /// # Errors
-    /// Refused, where it cannot be run on the target.
+    /// Refused, where the target cannot be measured as requested.
     fn make(
         args: &BenchArgs,
         context: &Context,
@@ -183,7 +183,7 @@ impl ReadyRun {
         interrupt: &'a AtomicBool,
     ) -> Session<'a> {
         let seed = match self {
-            // As in fio a run repeats the last one, unless it is told not to.
+            // As in fio, a run repeats the requests of the run before, unless `randrepeat=0`.
             ReadyRun::Jobs(jobs) if jobs.repeats() => args.seed.unwrap_or(0),
             _ => session::seed(args, started),
         };
@@ -208,8 +208,8 @@ impl ReadyRun {
     }
 }
 
-/// True if the target that a --destroy of these arguments names may be overwritten: a phase writes, or a job file is
-/// given, whose jobs are only known where it lies.
+/// True if the target that `--destroy` names may be overwritten: a phase writes, or there is a job file, whose jobs
+/// are only known on the host that has it.
 pub fn overwrites(args: &BenchArgs) -> bool {
     if args.destroy.is_empty() {
         return false;
@@ -225,13 +225,13 @@ pub fn overwrites(args: &BenchArgs) -> bool {
     let plans = args
         .target_and_phases()
         .and_then(|(_, names)| suite::plan(args, &names));
-    // What makes no sense is refused by the host.
+    // Arguments that make no sense are refused by the host.
     plans.map_or(true, |plans| {
         plans.iter().any(|plan| plan.workload.writes())
     })
 }
 
-/// The files that were requested. One that cannot be written is refused before a minute of measuring.
+/// Checks that the requested files can be written, so that an error is found before the run.
 ///
 /// # Errors
 /// Reason why one cannot be written.

@@ -1,4 +1,4 @@
-//! Runs the phases on a prepared target, and decides when each is long enough.
+//! Runs the phases on a prepared target, and ends each when it is long enough.
 
 use std::fs::File;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -86,21 +86,21 @@ pub(crate) fn measure(
 pub(crate) struct Watch<'a> {
     counters: &'a [Counter],
     /// Last reading of the counters. The first is taken before any worker is started: on a busy machine the observer
-    /// may be told late that they have begun, and would miss requests that the disk has served already, as if they
-    /// had come from a cache. Only a ramp is not counted, and is read at its end.
+    /// may learn late that the workers have begun, and would miss requests that the disk has already served, as if
+    /// they had come from a cache. A phase with a ramp is read at the end of the ramp instead.
     before: Option<Vec<DiskStats>>,
     progress: &'a Progress,
     shortest_s: f64,
     stopper: Stopper,
     /// Requests by slice.
     slices: Vec<f64>,
-    /// Rule by which a latency that is missed ends the phase.
+    /// Rule that ends the phase when it misses a latency target.
     misses: Option<TargetMissDetector>,
     around: PhaseObserver,
 }
 
 impl<'a> Watch<'a> {
-    /// Watches a phase that is about to begin.
+    /// An observer of a phase that is about to begin.
     pub(crate) fn new(
         plan: &PhasePlan,
         counters: &'a [Counter],
@@ -128,7 +128,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Adds the host's state around it to a phase that has ended.
+    /// Adds the state of the host during a phase that has ended.
     pub(crate) fn finish(self, phase: &mut Phase) {
         let after = self.since(readings(self.counters).as_deref());
         phase.surroundings = HostConditions {
@@ -137,7 +137,7 @@ impl<'a> Watch<'a> {
         };
     }
 
-    /// Counts of the disks since they were read last.
+    /// Counts of the disks since the last reading.
     fn since(&self, now: Option<&[DiskStats]>) -> Option<DeviceCounts> {
         let pairs = now?.iter().zip(self.before.as_ref()?);
         let parts: Option<Vec<_>> = pairs.map(|(now, before)| now.since(before)).collect();
@@ -163,7 +163,7 @@ impl Observer for Watch<'_> {
 
     fn window(&mut self, window: &mut Window) -> Control {
         let now = readings(self.counters);
-        // Without counters, what an engine said of its own devices stands.
+        // Without counters, the counts that an engine reports of its own devices stay.
         window.device = self.since(now.as_deref()).or(window.device);
         self.before = now;
         self.progress.window(window);
@@ -182,7 +182,7 @@ impl Observer for Watch<'_> {
 impl Watch<'_> {
     fn decide(&mut self, took_s: f64) -> Control {
         let settled = &self.slices[steady::warmup_end(&self.slices)..];
-        // The stopper must be given every window, so that two checks in a row are of two windows.
+        // The stopper needs every window, so that two consecutive checks are of two windows.
         let precise = matches!(self.stopper.check(settled), StopDecision::Precise(_));
         if precise && took_s + 1e-6 >= self.shortest_s && steady::assess(settled).steady {
             Control::StopPrecise
@@ -192,7 +192,7 @@ impl Watch<'_> {
     }
 }
 
-/// Bytes of the target that the phases use at most.
+/// Maximum number of bytes of the target that the phases use.
 pub(crate) fn largest_span(phases: &[PhasePlan], size: Bytes) -> Bytes {
     phases
         .iter()
@@ -212,8 +212,8 @@ mod tests {
     use crate::phase_plan::base;
     use record::Nanos;
 
-    /// Number of windows that count of a phase with such a ramp, on a disk that makes 30 reads before the observer is
-    /// told that the workers have begun, and 70 more.
+    /// Requests counted on the device in a phase with such a ramp: the disk serves 30 reads before the observer learns
+    /// that the workers have begun, and 70 more after.
     fn counted(ramp: Nanos) -> u64 {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::under(folder.path());

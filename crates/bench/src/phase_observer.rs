@@ -1,5 +1,4 @@
-//! Disturbances around a phase: times in which this program does not run, and processor time that the
-//! hypervisor gives to others.
+//! Disturbances during a phase: pauses of this program, and processor time that the hypervisor gives to other guests.
 
 use std::time::Instant;
 
@@ -8,7 +7,7 @@ use linux::Root;
 use linux::pulse::ProcessorTime;
 use record::{HostConditions, ProgramPause};
 
-/// Sees it, from a phase's begin to its end.
+/// Observer of these disturbances, from a phase's start to its end.
 pub(super) struct PhaseObserver {
     heartbeat: Heartbeat,
     processors: Option<ProcessorTime>,
@@ -25,7 +24,7 @@ impl PhaseObserver {
         }
     }
 
-    /// The workers have begun, or their ramp is over.
+    /// Sets the start of the measured time: the workers have begun, or their ramp is over.
     pub(super) fn measured_from_now(&mut self) {
         self.began = Instant::now();
     }
@@ -47,7 +46,7 @@ fn processors() -> Option<ProcessorTime> {
     ProcessorTime::read(&Root::host()).ok().flatten()
 }
 
-/// The pauses as gaps of a phase that began then.
+/// The pauses as those of a phase that began at `began`.
 fn gaps(began: Instant, pauses: &[Pause]) -> Vec<ProgramPause> {
     let of_phase = pauses.iter().filter_map(|pause| {
         let end = pause.from + pause.length;

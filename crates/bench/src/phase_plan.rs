@@ -1,12 +1,12 @@
-//! Plan of a phase: its workload, and its end.
+//! Plan of a phase: its workload, and the event that ends it.
 
 use record::{Bytes, Nanos, Workload};
 
 /// Length of a window.
 pub(crate) const WINDOW: Nanos = Nanos::from_secs(1);
 
-/// Requests in flight of an open loop. With fewer slots, requests would wait here while the disk stalls: that wait is
-/// timed too, but the disk would get fewer of them than from independent users.
+/// Maximum requests in flight of an open loop. With fewer, requests would wait in this program while the disk stalls:
+/// that wait is timed too, but the disk would get fewer requests than from independent users.
 pub(crate) const OPEN_LOOP_DEPTH: u32 = 4096;
 
 /// A phase of a suite.
@@ -27,7 +27,7 @@ pub struct PhasePlan {
 pub enum EarlyEnd {
     /// The rate is steady and known to within the precision.
     Precise,
-    /// More than one request in a hundred takes longer than this, beyond doubt.
+    /// Significantly more than one request in a hundred takes longer than this.
     Misses(Nanos),
 }
 
@@ -43,7 +43,7 @@ impl PhasePlan {
     }
 }
 
-/// Shortest time of a phase: a shorter one shows neither bursts nor slow changes.
+/// Minimum length of a phase: a shorter one shows neither bursts nor slow changes.
 const MIN_PHASE_TIME: Nanos = Nanos::from_secs(3);
 
 /// Common part of most phases; each names its differences.

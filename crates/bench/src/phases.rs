@@ -1,4 +1,4 @@
-//! A run of phases through one open target: those of the suites that need no files of their own.
+//! Runs of phases through one opened target: the suites that need no files of their own.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -95,8 +95,8 @@ impl Session<'_> {
     }
 }
 
-/// Notes how much of what the phases use was never written, and on a device how much is zero: such blocks may
-/// be answered without the disk.
+/// Notes the share of the used part that was never written, and on a device the share that holds only zeros: such
+/// blocks may be served without the disk.
 ///
 /// # Errors
 /// Failed midway, where the extents of a file cannot be read.
@@ -116,7 +116,7 @@ pub(crate) fn inspect_content(
 /// Lays out the test file of a target that is a directory, as large as the phases need it.
 ///
 /// # Errors
-/// Failed midway, where there is no room, a write fails, or a signal comes; the file is gone then.
+/// Failed midway, where there is no room, a write fails, or a signal arrives; the file is removed then.
 pub(crate) fn lay_out_in_directory(
     args: &BenchArgs,
     engine: &dyn Engine,
@@ -129,13 +129,13 @@ pub(crate) fn lay_out_in_directory(
     if prepared.target.kind != TargetKind::Directory {
         return Ok(());
     }
-    // A span that was requested need not be laid out beyond.
+    // Beyond a requested span nothing needs to be laid out.
     let size = prepared.target.size;
     let largest = measure::largest_span(phases, size);
     prepared.target.size = size.min(record::Bytes(
         largest.0.next_multiple_of(record::Bytes::MIB.0),
     ));
-    // A span that a phase names must be there whole.
+    // A span that a phase names must be laid out completely.
     let spans = phases.iter().any(|plan| plan.workload.span.is_some());
     let fixed = args.shared.size.is_some() || spans;
     let path = prepared.target.path.clone();

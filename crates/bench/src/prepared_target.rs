@@ -1,4 +1,4 @@
-//! A target that is measured again and again: it is opened and prepared once, and held until the end.
+//! A target that is measured repeatedly: it is opened and prepared once, and held until the end.
 
 use std::sync::atomic::AtomicBool;
 
@@ -32,11 +32,11 @@ pub struct PreparedTarget {
     suite: &'static str,
     interface: IoInterface,
     seed: u64,
-    /// Number of rounds measured: each makes other requests.
+    /// Number of rounds measured; it is part of the seed, so that each round makes other requests.
     rounds: u64,
 }
 
-/// Work of a round.
+/// Work of a round of measurements.
 enum Work {
     /// Phases, one after another.
     Phases(Vec<PhasePlan>),
@@ -58,13 +58,13 @@ pub struct RoundResult {
     /// The phases that ran.
     pub phases: Vec<Phase>,
     /// Mean time that a request took on the slowest of the disks below, by the kernel's counters, in nanoseconds;
-    /// `None` where that is not counted, or no request completed.
+    /// `None` if it is not counted, or no request completed.
     pub disk_latency_ns: Option<f64>,
-    /// Reason for which the figures are not the disk's, as a sentence.
+    /// Reason why the figures are not the disk's, as a sentence.
     pub invalid: Option<String>,
-    /// Reasons to doubt that they are the disk's alone.
+    /// Reasons to doubt that the figures are the disk's alone.
     pub doubts: Vec<Finding>,
-    /// Error that ended it early.
+    /// Error that ended the round early.
     pub failed: Option<EngineError>,
 }
 
@@ -72,8 +72,8 @@ impl PreparedTarget {
     /// Opens and prepares the target that `args` name: in a directory, a test file is laid out.
     ///
     /// # Errors
-    /// Refused, where `bench` would, and also where a single phase may not write; failed midway, where
-    /// the test file cannot be laid out.
+    /// Refused, where `bench` would refuse, and also if a phase may not write; failed midway, where the test file
+    /// cannot be laid out.
     pub fn prepare(
         args: &BenchArgs,
         root: &Root,
@@ -136,12 +136,12 @@ impl PreparedTarget {
         }
     }
 
-    /// The target that was prepared.
+    /// The prepared target.
     pub fn target(&self) -> &Target {
         &self.prepared.target
     }
 
-    /// Data that will be lost when it is measured; `None` where nothing is.
+    /// The target whose data is overwritten by measuring; `None` where nothing is overwritten.
     ///
     /// # Errors
     /// Reason why it is not known, as a sentence.
@@ -153,8 +153,8 @@ impl PreparedTarget {
         }
     }
 
-    /// Measures all phases one after another, for so many seconds together; or replays as much of the trace as takes
-    /// so long.
+    /// Measures all phases one after another, for a total time; or replays the first part of the trace that takes this
+    /// time.
     pub fn measure(
         &mut self,
         seconds: f64,
@@ -238,8 +238,8 @@ impl PreparedTarget {
     }
 }
 
-/// True if a finding makes it doubtful that the figures are the disk's. Whether they are steady is for the comparison
-/// of the rounds.
+/// True if a finding makes it doubtful that the figures are the disk's. Whether they are steady is decided by
+/// comparing the rounds.
 fn is_doubt(finding: &Finding) -> bool {
     let is_of_source = matches!(
         finding.code,
@@ -252,7 +252,7 @@ fn is_doubt(finding: &Finding) -> bool {
     finding.severity == Severity::Warn && is_of_source
 }
 
-/// The plan with exactly this length: rounds are compared with each other.
+/// The plan with exactly this length, so that rounds can be compared.
 fn with_length(plan: &PhasePlan, share: Nanos) -> PhasePlan {
     let mut plan = plan.clone();
     plan.workload.longest = share;

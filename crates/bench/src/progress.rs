@@ -17,7 +17,7 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Shows progress if standard error is watched.
+    /// Progress, shown only if `watched` (standard error is a terminal).
     pub(crate) fn new(watched: bool) -> Progress {
         Progress {
             watched,
@@ -67,7 +67,8 @@ impl Progress {
         ));
     }
 
-    /// Shows the bytes of the test file that are written, of at most `most` and in about `timeout` seconds at most.
+    /// Shows how many bytes of the test file are written, of at most `most`, `seconds` after the start of at most
+    /// about `timeout` seconds.
     pub(crate) fn laid_out(&self, written: Bytes, most: Bytes, seconds: f64, timeout: f64) {
         let Some(line) = &self.line else { return };
         let share = written.0 as f64 / most.0 as f64;

@@ -5,14 +5,14 @@ use std::os::unix::fs::FileExt;
 
 use record::Bytes;
 
-/// Number of blocks that are examined: enough to tell a half from nearly none. On a cold volume each may
-/// take tens of milliseconds.
+/// Number of blocks that are examined: enough to distinguish a half from nearly none. On a cold volume each may take
+/// tens of milliseconds.
 const SAMPLED_BLOCKS: u64 = 32;
 /// Size of a block, and alignment of memory for direct I/O.
 const BLOCK: usize = 4096;
 
-/// The share of blocks, evenly spread over the first `span` bytes, that hold only zeros. `None`
-/// where they cannot be read; the measurement will say why.
+/// The share of blocks, evenly spread over the first `span` bytes, that hold only zeros, 0 to 1. `None` if they cannot
+/// be read; the measurement will report the reason.
 pub(super) fn zero_fraction(file: &File, span: Bytes) -> Option<f64> {
     let blocks = span.0 / BLOCK as u64;
     let samples = SAMPLED_BLOCKS.min(blocks);

@@ -4,16 +4,16 @@ use record::Phase;
 
 use super::phase_plan::PhasePlan;
 
-/// Gives the phases of a run, one after another.
+/// Source of the phases of a run, one after another.
 pub(crate) trait Schedule {
-    /// The next phase, after those that are `done`; `None` when there is no more to measure.
+    /// The next phase, given the phases that are `done`; `None` at the end.
     fn next(&mut self, done: &[Phase]) -> Option<PhasePlan>;
 
-    /// Names of the phases that a run leaves out if it ends after those that are `done`.
+    /// Names of the phases that would be missing if the run ended after those that are `done`.
     fn missing(&self, done: &[Phase]) -> Vec<String>;
 }
 
-/// Phases that are known beforehand.
+/// A fixed list of phases.
 pub(crate) struct FixedSchedule(pub Vec<PhasePlan>);
 
 impl Schedule for FixedSchedule {

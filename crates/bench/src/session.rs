@@ -1,4 +1,4 @@
-//! State that the steps of a run share, and the run that they make.
+//! State that the steps of a run share, and the finished run.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -23,16 +23,16 @@ pub(crate) struct Session<'a> {
     pub seed: u64,
 }
 
-/// A run, and the error that ended it, if one did.
+/// A run, and the error that ended it, if any.
 pub struct FinishedRun {
-    /// Measurements until then.
+    /// The run, with all measurements before the error.
     pub run: Run,
     /// Error that ended it.
     pub failed: Option<anyhow::Error>,
 }
 
 impl Session<'_> {
-    /// The run that was measured, of which the phases of these names did not run.
+    /// The measured run; `missing` are the names of the phases that did not run.
     pub(crate) fn recorded(
         &self,
         target: record::Target,
@@ -80,7 +80,7 @@ pub(crate) fn seed(args: &BenchArgs, started: Timestamp) -> u64 {
     args.seed.unwrap_or(started.as_nanosecond() as u64)
 }
 
-/// The machine that a target is on, without its cloud.
+/// The machine of a target, without its cloud.
 pub(crate) fn machine_of(root: &Root, prepared: &Prepared) -> Machine {
     let path = Path::new(&prepared.target.path);
     let on_files = prepared.target.kind != TargetKind::Block;

@@ -1,4 +1,5 @@
-//! Options that fio has under the same name. With `--rw` or `--fio` they are fio's, and otherwise this program's own.
+//! Options that fio has under the same name. With `--rw` or `--fio` they have fio's meaning, otherwise this program's
+//! own.
 
 use std::ops::Deref;
 
@@ -6,7 +7,7 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_pars
 
 use domain::values::Size;
 
-/// This program's own options of [`NAMES`], which are given without jobs of fio.
+/// Values of the options [`NAMES`] with this program's own meaning, for runs without jobs of fio.
 #[derive(Args, Clone, Debug, Default)]
 pub struct OwnMeanings {
     /// Open loop: so many requests a second at Poisson times, whether or not earlier ones have
@@ -28,25 +29,25 @@ pub struct OwnMeanings {
     pub buffered: bool,
 }
 
-/// The option by which all others are fio's.
+/// The option that gives all the others fio's meaning.
 pub(crate) const RW: &str = "rw";
-/// The option for a job file of fio, beside which they are fio's too.
+/// The option for a job file of fio, which also gives them fio's meaning.
 pub(crate) const FIO: &str = "fio";
-/// The group of both.
+/// The argument group of both.
 pub(crate) const JOBS: &str = "jobs";
-/// The options.
+/// Names of the shared options.
 pub(crate) const NAMES: [&str; 4] = ["rate", "sync", "size", "buffered"];
-/// Names of the options that are flags of this program's own. In fio they have values.
+/// Names of the shared options that are flags here. In fio they have values.
 pub(crate) const FLAGS: [&str; 2] = ["sync", "buffered"];
 
-/// The options, of which none is given beside jobs of fio.
+/// Values of the shared options; all unset for runs with jobs of fio.
 #[derive(Clone, Debug, Default)]
 pub struct SharedOptions {
     own: OwnMeanings,
 }
 
 impl SharedOptions {
-    /// None but `--size`, where there is one.
+    /// Only `--size`, if given.
     pub fn of_size(size: Option<Size>) -> SharedOptions {
         SharedOptions {
             own: OwnMeanings {
@@ -65,7 +66,7 @@ impl Deref for SharedOptions {
     }
 }
 
-/// The argument as one that takes any text.
+/// The argument, changed to accept any text.
 fn as_text(arg: Arg) -> Arg {
     let is_flag = FLAGS.contains(&arg.get_id().as_str());
     let arg = arg
@@ -95,7 +96,7 @@ impl Args for SharedOptions {
 }
 
 impl FromArgMatches for SharedOptions {
-    /// Reads the texts as this program's own options, unless they are fio's.
+    /// Parses the texts as this program's own options, unless they have fio's meaning.
     fn from_arg_matches(matches: &ArgMatches) -> Result<SharedOptions, clap::Error> {
         if matches.contains_id(JOBS) {
             return Ok(SharedOptions::default());

@@ -78,7 +78,7 @@ pub fn phase_names() -> Vec<String> {
 /// The phases that `args` request, in the suite's order, with their changes.
 ///
 /// # Errors
-/// When a phase is named that the suite does not have, or a figure makes no sense.
+/// When a phase is named that the suite does not have, or a value makes no sense.
 pub fn plan(args: &BenchArgs, names: &[String]) -> Result<Vec<PhasePlan>, String> {
     check_options(args, names)?;
     let mut phases = match &args.workload {
@@ -96,8 +96,8 @@ pub fn plan(args: &BenchArgs, names: &[String]) -> Result<Vec<PhasePlan>, String
     Ok(phases)
 }
 
-/// The phases of the requested suite. A suite that finds out on the way what to measure gives one phase that stands
-/// for all; [`suites::schedule`](super::suites::schedule) makes the others from it.
+/// The phases of the requested suite. A suite that decides during the run what to measure gives one phase as a
+/// pattern; [`suites::schedule`](super::suites::schedule) makes the others from it.
 fn phases_of(args: &BenchArgs) -> Vec<PhasePlan> {
     match args.suite {
         Suite::Database => database(),
@@ -245,7 +245,7 @@ fn change(workload: &mut Workload, args: &BenchArgs) -> Result<(), String> {
         workload.block = block.0;
     }
     if let Some(Fraction(fraction)) = args.read_fraction {
-        // A log only appends and a scan only reads: with another share they would be neither.
+        // A log only appends and a scan only reads: with another share of reads they would be something else.
         if workload.pattern == Pattern::Random || args.workload.is_some() {
             workload.read_fraction = fraction;
         }

@@ -21,23 +21,23 @@ use crate::args::BenchArgs;
 use domain::plan_binding::{self, BoundTarget, PlannedDisk};
 use ui::exit::{ExitClass as _, Failure};
 
-/// A target that can be measured. Its files stay open, and claimed, until it is dropped.
+/// A target that can be measured. Its files stay open and claimed until this is dropped.
 pub(crate) struct Prepared {
     /// The target, for the record.
     pub target: Target,
-    /// The file through which it is measured.
+    /// The file descriptor that is measured.
     pub file: File,
     /// True if it may be written.
     pub writable: bool,
     /// The counters of the disks below.
     pub counters: Vec<Counter>,
-    /// Alignment of requests past the page cache.
+    /// Alignment of requests that bypass the page cache.
     pub alignment: Bytes,
     /// The largest request that the disks below take in one piece, where it is known.
     pub largest_request: Option<Bytes>,
     /// Notes for the user, as sentences.
     pub notes: Vec<String>,
-    /// Claim on the opened target (safety rule 4); a test file needs none.
+    /// Claim on the opened target (safety rule 4); a test file needs no claim.
     claim: Claim,
 }
 
@@ -45,7 +45,7 @@ impl Prepared {
     /// The block device that the target is; `None` for a test file.
     ///
     /// # Errors
-    /// Refused, where the kernel does not list it.
+    /// Refused, where the kernel does not list the device.
     pub(crate) fn block_device(&self, root: &Root) -> Result<Option<Device>, Failure> {
         if self.target.kind != TargetKind::Block {
             return Ok(None);
@@ -62,15 +62,15 @@ impl Prepared {
     }
 }
 
-/// Claim that keeps others from taking the target.
+/// Claim that prevents others from taking the target.
 enum Claim {
     TestFile,
     Read(#[allow(dead_code)] ReadTarget),
     Destroy(DestroyTarget),
 }
 
-/// Finds out what `path` is and opens it. Nothing is written to it here; in a directory, an empty
-/// file without a name is created.
+/// Determines what `path` is and opens it. Nothing is written to it; in a directory, an empty file without a name is
+/// created.
 pub(crate) fn prepare(
     root: &Root,
     path: &Path,
@@ -86,7 +86,7 @@ pub(crate) fn prepare(
     )
 }
 
-/// Does the same as [`prepare`], with a size that is to be laid out in a directory.
+/// Like [`prepare`], with a given size of the test file in a directory.
 pub(crate) fn prepare_sized(
     root: &Root,
     path: &Path,
@@ -119,7 +119,7 @@ pub(crate) fn prepare_sized(
         )));
     };
     let alignment = prepared.place(root, path)?;
-    // The page cache takes any size.
+    // The page cache accepts any size.
     let alignment = if args.shared.buffered {
         Bytes(1)
     } else {
@@ -148,7 +148,7 @@ fn unreachable_path(path: &Path, error: &io::Error) -> Failure {
     })
 }
 
-/// The user's consents to overwrite `path`. They can only name targets.
+/// The user's consents to overwrite `path`. A consent may only name a target.
 fn consents(path: &Path, args: &BenchArgs) -> Result<Vec<Consent>, Failure> {
     let consents: Vec<Consent> = args
         .destroy
@@ -156,7 +156,7 @@ fn consents(path: &Path, args: &BenchArgs) -> Result<Vec<Consent>, Failure> {
         .map(|text| Consent::parse(text))
         .collect::<Result<_, _>>()
         .refused()?;
-    // One that names the target with a mistyped signature is left to the claim, which explains it.
+    // A consent that names the target with a mistyped signature is left to the claim, which explains it.
     let others = args.target.iter().chain(&args.more_targets);
     let targets: Vec<&Path> = others.map(PathBuf::as_path).chain([path]).collect();
     let is_stray = |consent: &&Consent| !targets.iter().any(|target| consent.names(target));
@@ -217,7 +217,7 @@ fn directory(path: &Path, size: Option<Bytes>) -> Result<Prepared, Failure> {
     })
 }
 
-/// A file or a device that was there before.
+/// An existing file or device.
 fn existing(
     root: &Root,
     path: &Path,
@@ -261,7 +261,7 @@ fn existing(
 }
 
 fn described(path: &Path, kind: TargetKind, size: Bytes) -> Target {
-    // Absolute, since the ledger is read from other folders.
+    // An absolute path, since the ledger is read from other folders.
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
     Target {
         path: absolute.display().to_string(),
@@ -280,7 +280,7 @@ fn described(path: &Path, kind: TargetKind, size: Bytes) -> Target {
 }
 
 impl Prepared {
-    /// Data that will be lost; `None` where it is only read, or is a test file of our own.
+    /// The target whose data is overwritten; `None` where it is only read, or is this program's test file.
     ///
     /// # Errors
     /// Reason why it is not known, as a sentence.
@@ -292,7 +292,7 @@ impl Prepared {
         BoundTarget::of(claim, &devices, root).map(Some)
     }
 
-    /// Finds the device and the disks below, and opens their counters. Returns the size that requests must be
+    /// Determines the device and the disks below, and opens their counters. Returns the size that requests must be
     /// multiples of.
     fn place(&mut self, root: &Root, path: &Path) -> Result<Bytes, Failure> {
         let sector = Bytes(512);
@@ -390,7 +390,7 @@ fn check_fit(target: &Target, phases: &[PhasePlan], alignment: Bytes) -> Result<
     Ok(())
 }
 
-/// Turns direct I/O on. `false` where the file system refuses it.
+/// Enables direct I/O; false if the file system refuses it.
 pub(crate) fn set_direct(file: &File) -> io::Result<bool> {
     let flags = fcntl_getfl(file.as_fd())?;
     match fcntl_setfl(file.as_fd(), flags | OFlags::DIRECT) {
@@ -400,8 +400,8 @@ pub(crate) fn set_direct(file: &File) -> io::Result<bool> {
     }
 }
 
-/// Keeps the time of the last access, since measuring is not using. Only a file's owner and root may ask for that
-/// (open(2), O_NOATIME); for others no error is reported.
+/// Disables updates of the access time, since a measurement is no use. Only a file's owner and root may request that
+/// (open(2), O_NOATIME); for others the refusal is ignored.
 pub(crate) fn keep_access_time(file: &File) {
     if let Ok(flags) = fcntl_getfl(file.as_fd()) {
         let _ = fcntl_setfl(file.as_fd(), flags | OFlags::NOATIME);

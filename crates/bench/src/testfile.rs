@@ -1,9 +1,9 @@
-//! The file that a run lays out in a directory to measure.
+//! The file that a run lays out in a directory and measures.
 //!
-//! It has no name while it is used: it is created without one (O_TMPFILE, open(2)) or loses it at
-//! once. The kernel frees it when the last descriptor closes, whatever ends the process, a kill -9
-//! or a power cut included. Only between the creation and the removal of a name, where a file
-//! system has no O_TMPFILE, can a kill leave something; the next start removes that.
+//! It has no name while it is used: it is created without one (O_TMPFILE, open(2)), or unlinked immediately. The
+//! kernel frees it when the last descriptor closes, however the process ends, including kill -9 and a power loss. Only
+//! where a file system has no O_TMPFILE can a kill between creation and unlink leave a file; the next start removes
+//! it.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -14,7 +14,7 @@ use record::Bytes;
 use rustix::fs::{FallocateFlags, FlockOperation, Mode, OFlags, fallocate, flock};
 use rustix::io::Errno;
 
-/// Beginning and end of the names of this program's test files.
+/// Prefix of the names of this program's test files.
 const PREFIX: &str = ".disksmith-";
 const SUFFIX: &str = ".tmp";
 
@@ -27,7 +27,7 @@ pub(crate) fn create(directory: &Path) -> io::Result<File> {
     let unnamed = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
     match rustix::fs::open(directory, unnamed, mode) {
         Ok(file) => Ok(file.into()),
-        // A file system without it says EOPNOTSUPP, an older kernel EISDIR or ENOENT.
+        // A file system without O_TMPFILE returns EOPNOTSUPP, an older kernel EISDIR or ENOENT.
         Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT | Errno::INVAL) => {
             create_and_unlink(directory)
         }
@@ -43,26 +43,26 @@ fn create_and_unlink(directory: &Path) -> io::Result<File> {
         .write(true)
         .create_new(true)
         .open(&path)?;
-    // The lock says that its owner is alive.
+    // The lock shows that the owner is alive.
     let _ = flock(&file, FlockOperation::NonBlockingLockExclusive);
     match fs::remove_file(&path) {
-        // Another start took it for left over between the creation and the lock. It is gone, as
-        // it should be.
+        // Another process took the file for abandoned between creation and lock, and removed it, as this process would
+        // have done next.
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(file),
         Err(error) => Err(error),
         Ok(()) => Ok(file),
     }
 }
 
-/// A number that differs within the process; together with the process's id it differs on the host.
+/// A number that is unique within the process; with the process id it is unique on the host.
 fn unique() -> u64 {
     use std::sync::atomic::{AtomicU64, Ordering};
     static COUNT: AtomicU64 = AtomicU64::new(0);
     COUNT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// Removes files in `directory` that have this program's name and whose owner is gone. Returns the removed ones. A
-/// directory that cannot be listed has nothing to remove.
+/// Removes files in `directory` that have this program's name and whose owner has ended. Returns the removed paths;
+/// none if the directory cannot be listed.
 pub(crate) fn remove_left_over(directory: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     entries
@@ -77,7 +77,7 @@ fn is_test_file_name(name: &OsString) -> bool {
         .is_some_and(|name| name.starts_with(PREFIX) && name.ends_with(SUFFIX))
 }
 
-/// True if it is a regular file that no process holds a lock on.
+/// True if it is a regular file without a lock.
 fn is_abandoned(path: &Path) -> bool {
     let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let Ok(file) = rustix::fs::open(path, flags, Mode::empty()) else {
@@ -91,7 +91,7 @@ fn is_abandoned(path: &Path) -> bool {
 /// Reserves room for the file, so that a full disk is found before anything is measured.
 ///
 /// # Errors
-/// When there is no room. A file system that cannot reserve is no error.
+/// When there is no room. A file system that does not support reservation is not an error.
 pub(crate) fn reserve(file: &File, size: Bytes) -> io::Result<()> {
     match fallocate(file, FallocateFlags::empty(), 0, size.0) {
         Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
@@ -101,18 +101,18 @@ pub(crate) fn reserve(file: &File, size: Bytes) -> io::Result<()> {
 
 /// Size of the smallest test file with meaningful figures.
 pub(crate) const MIN_SIZE: Bytes = Bytes::mib(256);
-/// The largest that is laid out without being requested.
+/// Maximum size that is laid out without a request.
 pub(crate) const MAX_DEFAULT_SIZE: Bytes = Bytes::gib(4);
 
-/// A size to suggest where the requested or the usual one does not fit: half of the free space, as a power of two of
-/// at most 64 MiB; `None` where that is less than any test file.
+/// A size to suggest where the requested or the default size does not fit: half of the free space, as a power of two
+/// of at most 64 MiB; `None` where that is too small for a test file.
 pub(crate) fn fitting(free: Bytes) -> Option<Bytes> {
     let half = Bytes(free.0 / 2).min(Bytes::mib(64));
     (half >= Bytes::MIB).then(|| Bytes(1 << half.0.ilog2()))
 }
 
-/// Maximum size to lay out in the free space: `asked` if it fits, else up to 4 GiB and at most a tenth of the free
-/// space.
+/// Maximum size to lay out in the free space: `asked` if it fits; without a request up to 4 GiB and at most a tenth of
+/// the free space.
 ///
 /// # Errors
 /// A sentence, when it does not fit.

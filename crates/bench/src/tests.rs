@@ -1,4 +1,4 @@
-//! The whole verb over a scripted engine, whose answers are known.
+//! The whole verb over a scripted engine with known results.
 
 use std::cell::RefCell;
 use std::io;
@@ -17,7 +17,7 @@ use crate::args::tests::parsed;
 use ui::context::Context;
 use ui::exit::{CommandEnd, Failure, Outcome};
 
-/// Printed output, shared with the context that prints it.
+/// Captured output, shared with the context that prints it.
 #[derive(Clone, Default)]
 struct Paper(Rc<RefCell<Vec<u8>>>);
 
@@ -31,7 +31,7 @@ impl io::Write for Paper {
     }
 }
 
-/// Runs `bench` on `folder` with `arguments` over `engine`: how it ended, and what it printed.
+/// Runs `bench` on `folder` with `arguments` over `engine`; returns the outcome and the output.
 pub(super) fn run(folder: &Path, arguments: &str, engine: &dyn Engine) -> (Outcome, String) {
     let words = ["disksmith", "bench"]
         .into_iter()
@@ -78,13 +78,13 @@ pub(super) fn windows(job: &Job<'_>, count: usize, ops: u64, latency: u64) -> Ve
     (0..count).map(window).collect()
 }
 
-/// A disk that does 1,000 requests of 1 ms a window, and fails where `fails` says so.
+/// A disk that serves 1,000 requests of 1 ms a window, and fails in the phases that `fails` selects.
 fn disk(fails: fn(&str) -> bool) -> impl Engine {
     ScriptedEngine::new(move |job| {
         if fails(job.name) {
             return Err(EngineError::Setup(io::Error::other("as scripted")));
         }
-        // The file is laid out at once; a phase has as many windows as it may at most.
+        // The file is laid out in one window; a phase has its maximum of windows.
         let count = if job.name == "lay out" { 1 } else { 8 };
         Ok(windows(job, count, 1000, 1_000_000))
     })
@@ -105,7 +105,7 @@ fn known_answers_come_out_as_known_figures() {
     assert_eq!(phase["read"]["iops"]["low"], 1000.0);
     assert_eq!(phase["read"]["latency_ns"]["max"], 1_000_000);
     assert_eq!(document["target"]["size_bytes"], Bytes::mib(1000).0);
-    // Steady and exact: it stopped as soon as it might.
+    // Steady and exact: the phase ended as early as possible.
     assert_eq!(phase["stopped"], "precise");
     assert!(phase["seconds"].as_f64().unwrap() <= 5.0);
 }

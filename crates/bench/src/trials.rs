@@ -1,4 +1,4 @@
-//! Trials of a rate: phases of the suite `curve` that show whether the rate keeps the target.
+//! Trials of a rate: phases of the suite `curve` that show whether the rate meets the target.
 
 use engine::Control;
 use record::{Direction, Histogram, Nanos, Phase, Run, Window, Workload};
@@ -7,7 +7,7 @@ use study::curve::{self, SliceCompletions, TargetMet, Trial};
 /// Number of windows of a trial.
 pub(crate) const WINDOWS: u64 = 40;
 
-/// Reads and writes together that completed in a window, and the number that took longer than `target`.
+/// Reads and writes that completed in a window, and how many of them took longer than `target`.
 fn tail(window: &Window, target: Nanos) -> SliceCompletions {
     let mut all = Histogram::new();
     for direction in [Direction::Read, Direction::Write] {
@@ -42,13 +42,13 @@ pub(crate) fn trials(phases: &[Phase], target: Nanos) -> Vec<Trial> {
         .collect()
 }
 
-/// The trials of a run that looked for a rate, with the target.
+/// The trials of a run that searches for a rate, and the target.
 pub(crate) fn trials_of(run: &Run) -> Option<(Nanos, Vec<Trial>)> {
     let target = run.p99_target?;
     Some((target, trials(&run.phases, target)))
 }
 
-/// Ends a trial when it is clear that it misses the target.
+/// Ends a trial when it significantly misses the target.
 pub(crate) struct TargetMissDetector {
     target: Nanos,
     trial: Trial,
@@ -69,7 +69,8 @@ impl TargetMissDetector {
         }
     }
 
-    /// Examines another window. The result must be clear in two windows in a row, since chance gets many tries.
+    /// Examines another window. The result must be clear in two consecutive windows, since repeated tests raise the
+    /// chance of an error.
     pub(crate) fn observe(&mut self, window: &Window) -> Control {
         self.trial.seconds += window.seconds;
         self.trial.slices.push(tail(window, self.target));

@@ -1,4 +1,4 @@
-//! Phases of the suite `zones`: the place that each reads, first or again.
+//! Phases of the suite `zones`: the position of each, and whether it is a second read.
 
 use record::{Bytes, Phase};
 

@@ -1,5 +1,5 @@
-//! Volumes that are bought, as arguments and in lists of hosts: `2xgp3,iops=6000,throughput=250MiB:500GiB`, as the
-//! lab's volumes are written.
+//! Bought volumes in arguments and lists of hosts: `2xgp3,iops=6000,throughput=250MiB:500GiB`, in the notation of the
+//! lab's volumes.
 
 use std::str::FromStr;
 
@@ -8,7 +8,7 @@ use record::Bytes;
 use crate::price::tiered;
 use crate::volume_type::{TABLE, VolumeType};
 
-/// Hours of a month, by which providers divide its price (Amazon EC2 pricing: 730).
+/// Number of hours in a month for prices (Amazon EC2 pricing: 730).
 const HOURS_PER_MONTH: f64 = 730.0;
 const GIB: f64 = (1_u64 << 30) as f64;
 const MIB: f64 = (1_u64 << 20) as f64;
@@ -19,9 +19,9 @@ pub struct BoughtVolumes {
     count: u32,
     sold: &'static VolumeType,
     size: Bytes,
-    /// Provisioned IOPS of each.
+    /// Provisioned IOPS of each volume.
     iops: f64,
-    /// Provisioned throughput of each.
+    /// Provisioned throughput of each volume, per second.
     throughput: Bytes,
 }
 
@@ -31,23 +31,23 @@ impl BoughtVolumes {
         self.count
     }
 
-    /// Their type, as AWS names it.
+    /// Their type, by AWS's name.
     pub fn kind(&self) -> &'static str {
         self.sold.name
     }
 
-    /// Size of each.
+    /// Size of each volume.
     pub fn size(&self) -> Bytes {
         self.size
     }
 
-    /// IOPS of each that are provisioned; `None` where the size decides.
+    /// Provisioned IOPS of each volume; `None` if the size decides.
     pub fn iops(&self) -> Option<u64> {
         self.sold.provision.map(|_| self.iops as u64)
     }
 
-    /// Throughput of each that is provisioned; `None` where the size or the IOPS decide, or it is what comes with
-    /// the type.
+    /// Provisioned throughput of each volume; `None` if the size or the IOPS decide, or it is included in the type's
+    /// price.
     pub fn throughput(&self) -> Option<Bytes> {
         let sells = self.sold.provision.and_then(|sold| sold.throughput);
         sells.map(|_| self.throughput).filter(|it| it.0 > 0)
@@ -58,7 +58,7 @@ impl BoughtVolumes {
         self.sold.price.currency
     }
 
-    /// Price of all of them for an hour, in the currency of the table.
+    /// Price of all volumes for an hour, in the currency of the table.
     pub fn per_hour(&self) -> f64 {
         let price = &self.sold.price;
         let mibps = (self.throughput.0 as f64 / MIB - price.mibps_free).max(0.0);
@@ -68,7 +68,7 @@ impl BoughtVolumes {
         f64::from(self.count) * month / HOURS_PER_MONTH
     }
 
-    /// Region, currency and date of the price, as `us-east-1, USD, 2024-07-01`.
+    /// Region, currency and date of the price, such as `us-east-1, USD, 2024-07-01`.
     pub fn price_source(&self) -> String {
         let price = &self.sold.price;
         format!("{}, {}, {}", price.region, price.currency, price.as_of)

@@ -1,8 +1,8 @@
-//! File systems that are made on targets.
+//! File systems that are created on targets.
 
 use serde::{Deserialize, Serialize};
 
-/// The file systems that are made.
+/// The supported file systems.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -14,10 +14,10 @@ pub enum Fs {
 }
 
 impl Fs {
-    /// Name of the type, as mount takes it.
+    /// All file systems.
     pub const ALL: [Fs; 2] = [Fs::Xfs, Fs::Ext4];
 
-    /// As mount takes it.
+    /// Name of the type, for mount.
     pub fn name(self) -> &'static str {
         match self {
             Fs::Xfs => "xfs",
@@ -33,7 +33,7 @@ impl Fs {
         }
     }
 
-    /// The program that makes it.
+    /// The program that creates it.
     pub fn tool(self) -> &'static str {
         match self {
             Fs::Xfs => "mkfs.xfs",

@@ -1,4 +1,4 @@
-//! Types that capabilities share, below all of them.
+//! Types that several capabilities share.
 
 pub mod bought;
 pub mod filesystem;

@@ -1,4 +1,4 @@
-//! Moments as people write them.
+//! Times in the notation of users.
 
 use std::str::FromStr;
 
@@ -8,19 +8,19 @@ use jiff::{SignedDuration, Timestamp, ToSpan as _, Zoned};
 /// Number of characters of a date, such as `2026-11-20`.
 const DATE_LENGTH: usize = 10;
 
-/// A moment, and for how long it lasts where it was written as a whole day.
+/// A moment, or a whole day if only a date was given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MomentOrDay {
     /// The moment, or the beginning of the day.
     pub at: Timestamp,
-    /// End of the day; `None` where a moment was written.
+    /// End of the day; `None` for a moment.
     pub day_ends: Option<Timestamp>,
 }
 
 impl FromStr for MomentOrDay {
     type Err = String;
 
-    /// Reads a moment in this host's time zone, unless it names another.
+    /// Parses a moment in this host's time zone, unless the text names another.
     fn from_str(text: &str) -> Result<MomentOrDay, String> {
         MomentOrDay::read(text.trim(), &Zoned::now())
     }
@@ -57,13 +57,13 @@ impl MomentOrDay {
             let zoned = time.to_zoned(now.time_zone().clone());
             zoned.map(|zoned| moment(zoned.timestamp())).ok()
         };
-        // A zone's name in brackets is the zone that is meant, which a civil time would leave out.
+        // A zone's name in brackets is the intended zone, which a civil time would ignore.
         if text.contains('[') {
             let zoned = text.parse::<Zoned>().map_err(|_| wrong())?;
             return Ok(moment(zoned.timestamp()));
         }
-        // A date has a time behind it, or is a whole day; a time alone is of today. A date is read
-        // from all that begins with one, so that only its length tells that there is nothing more.
+        // A date may be followed by a time, or is a whole day; a time alone is of today. The date parser ignores any
+        // text after a date, so that only the length shows that there is none.
         let is_day = text.len() == DATE_LENGTH;
         let found = match (text.contains('-'), text.contains(':')) {
             (true, false) if is_day => text.parse::<Date>().ok().and_then(|date| day(date, now)),

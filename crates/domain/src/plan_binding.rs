@@ -1,5 +1,5 @@
-//! Binding of a plan to the disks that it was made of. Names change with a reboot or when a volume is
-//! attached again, so that who agrees to a plan agrees to these disks, and not to what has their names later.
+//! Binding of a plan to the disks that it was made for. Names change with a reboot or when a volume is attached again:
+//! a user who confirms a plan confirms these disks, and not those that later have their names.
 
 use std::fs::File;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
@@ -13,29 +13,29 @@ use linux::{Root, process, root};
 use record::Bytes;
 use serde::{Deserialize, Serialize};
 
-/// Identity of a disk, which tells it from every other that may have its name.
+/// Identity of a disk, which distinguishes it from any other that may get its name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct DiskIdentity {
-    /// The boot of the host: with another, it may also be another host.
+    /// Boot id of the host; with a different one, it may also be another host.
     pub boot: String,
-    /// The disk's number among all that were attached since (`diskseq` in Linux,
+    /// The disk's sequence number among all disks attached since the boot (`diskseq` in Linux,
     /// Documentation/ABI/stable/sysfs-block); `None` before Linux 5.15.
     pub diskseq: Option<u64>,
-    /// The device's number; of a file, that of its file system and its inode.
+    /// The device's number; for a file, that of its file system and its inode.
     pub number: String,
-    /// The name that is unique in the world, or the serial number.
+    /// The worldwide unique name, or the serial number.
     pub identity: Option<String>,
     /// Size of the disk, in bytes.
     pub size_bytes: u64,
 }
 
-/// A disk of a plan: the path by which it is written, and its identity.
+/// A disk of a plan: its path, and its identity.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlannedDisk {
-    /// The path as the verb names it.
+    /// The path in the verb's arguments.
     pub path: PathBuf,
     /// Identity of the disk when the plan was made.
     pub seen: DiskIdentity,
@@ -53,14 +53,14 @@ impl FromStr for PlannedDisk {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BoundTarget {
-    /// The kinds of signatures that it carries, such as `ext4`.
+    /// The kinds of signatures on it, such as `ext4`.
     pub content: Vec<String>,
     /// The disk of the plan.
     pub seen: DiskIdentity,
 }
 
 impl BoundTarget {
-    /// The target of a claim. `devices` must have been read after it was opened.
+    /// The target of a claim. `devices` must have been read after the target was opened.
     ///
     /// # Errors
     /// The reason why it cannot be identified, as a sentence.
@@ -85,18 +85,18 @@ pub const OPTION: &str = "--planned";
 impl PlannedDisk {
     /// The arguments that bind a verb to this disk.
     pub fn arguments(&self) -> [String; 2] {
-        // A path that is not UTF-8 has no form in JSON; without a binding the verb is refused.
+        // A path that is not UTF-8 cannot be represented in JSON; without a binding the verb is refused.
         let bound = serde_json::to_string(self).unwrap_or_default();
         [OPTION.to_owned(), bound]
     }
 }
 
 impl DiskIdentity {
-    /// Identity of an open device or file. `devices` must have been read after it was
-    /// opened, and, if it is to be written, claimed: until then another disk may have taken its name.
+    /// Identity of an open device or file. `devices` must have been read after it was opened and, if it is to be
+    /// written, claimed: before that another disk may take its name.
     ///
     /// # Errors
-    /// When it is not known which boot this is, or the file cannot be examined; as a sentence.
+    /// When the boot id is unknown, or the file cannot be examined; as a sentence.
     pub fn of(
         file: &File,
         size: Bytes,
@@ -133,7 +133,7 @@ impl DiskIdentity {
         })
     }
 
-    /// The arguments that bind a verb to this disk under the path by which it is written.
+    /// The arguments that bind a verb to this disk at `path`.
     pub fn binding_options(&self, path: &str) -> [String; 2] {
         let planned = PlannedDisk {
             path: path.into(),
@@ -142,7 +142,7 @@ impl DiskIdentity {
         planned.arguments()
     }
 
-    /// Reason why this is not what is there now, as a clause; `None` where it is.
+    /// Reason why this identity differs from the present one, as a clause; `None` if it does not.
     fn differs(&self, now: &DiskIdentity) -> Option<&'static str> {
         if self.boot != now.boot {
             Some("the host was rebooted since, or is another one")
@@ -158,25 +158,25 @@ impl DiskIdentity {
     }
 }
 
-/// The number of a device; `None` of a file.
+/// The number of a device; `None` for a file.
 fn device_of(metadata: &std::fs::Metadata) -> Option<DeviceNumber> {
     let is_device = metadata.file_type().is_block_device();
     is_device.then(|| DeviceNumber::from_raw(metadata.rdev()))
 }
 
-/// Checks that the claimed device or file is the one of the plan. Where nothing was planned all is well.
+/// Checks that the claimed device or file is the one in the plan. Without a plan everything is accepted.
 ///
 /// # Errors
-/// A sentence, where it is another disk, or one of which the plan knows nothing.
+/// A sentence, if it is another disk, or one that is not in the plan.
 pub fn check(planned: &[PlannedDisk], claim: &DestroyTarget, root: &Root) -> Result<(), String> {
     agrees(planned, &claim.path, &claim.file, claim.size, root)
 }
 
-/// Checks that these paths lead to the disks of the plan, before anything is claimed: it is only read.
-/// Disks that are written later must be checked again once they are claimed.
+/// Checks that these paths lead to the disks of the plan, before anything is claimed: they are only read. Disks that
+/// are written later must be checked again once they are claimed.
 ///
 /// # Errors
-/// As [`check`], a sentence for each that is not, or cannot be opened.
+/// As [`check`], with a sentence for each path that differs or cannot be opened.
 pub fn check_reading(
     planned: &[PlannedDisk],
     paths: &[PathBuf],
@@ -197,7 +197,7 @@ pub fn check_reading(
     }
 }
 
-/// Checks that an open file or device is the one that the plan has under this path.
+/// Checks that an open file or device is the one in the plan under this path.
 fn agrees(
     planned: &[PlannedDisk],
     path: &Path,
@@ -209,7 +209,7 @@ fn agrees(
         return Ok(());
     }
     let shown = path.display();
-    // One was written by a person, the other by a program that may have made it absolute.
+    // One was given by a user, the other by a program that may have made it absolute.
     let whole = |path: &Path| std::path::absolute(path).ok();
     let is_known = |one: &&PlannedDisk| whole(&one.path) == whole(path);
     let known = planned.iter().find(is_known);
@@ -292,7 +292,7 @@ mod tests {
         }
     }
 
-    /// A file that stands for a disk, and is claimed under this name.
+    /// A file in place of a disk, claimed under this name.
     fn claimed(path: &str) -> DestroyTarget {
         let file = tempfile::tempfile().unwrap();
         file.set_len(4096).unwrap();

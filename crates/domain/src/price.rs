@@ -1,38 +1,38 @@
-//! Prices of volumes: for a month, by size and by what is provisioned beyond what the size includes.
+//! Prices of volumes for a month: by size, and by the provisioned amounts beyond those that the size includes.
 
 /// Price of the volumes of a type in one region.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Price {
     /// The provider's region.
     pub region: &'static str,
-    /// Currency, as ISO 4217 writes it.
+    /// Currency in ISO 4217.
     pub currency: &'static str,
-    /// Date at which the source had this price, `2024-07-01`.
+    /// Date at which the source had this price, such as `2024-07-01`.
     pub as_of: &'static str,
     /// Page from which the price was read.
     pub source: &'static str,
     /// Price of a GiB for a month.
     pub gib_month: f64,
-    /// IOPS that are in the price.
+    /// IOPS that are included in the price.
     pub iops_free: f64,
-    /// Price of the others, from the first on.
+    /// Price tiers of further IOPS.
     pub iops_tiers: &'static [PriceTier],
-    /// MiB/s that are in the price.
+    /// MiB/s that are included in the price.
     pub mibps_free: f64,
     /// Price of one more MiB/s for a month.
     pub mibps_month: f64,
 }
 
-/// A step of a price that falls with the amount.
+/// A tier of a price that falls with the amount.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PriceTier {
-    /// The step ends with this amount, of one volume, counted with what is free.
+    /// Upper end of the tier, as the amount of one volume including the free part.
     pub up_to: f64,
-    /// Price of each within it, for a month.
+    /// Price of each unit within it, for a month.
     pub month: f64,
 }
 
-/// Price of an amount beyond `free`, by steps. What lies beyond the last step costs as much as in it.
+/// Price of an amount beyond `free`, by tiers. Any amount beyond the last tier costs as much as within it.
 pub fn tiered(amount: f64, free: f64, tiers: &[PriceTier]) -> f64 {
     let (mut from, mut sum) = (free, 0.0);
     for (at, tier) in tiers.iter().enumerate() {
@@ -70,7 +70,7 @@ const fn flat(month: f64) -> PriceTier {
     }
 }
 
-/// gp3. infracost's file has it in us-west-2, where it costs as much.
+/// gp3. infracost's file has the price in us-west-2, which is the same.
 pub(crate) const GP3: Price = Price {
     source: "infracost, ebs_volume_test.golden (us-west-2); saisci.com, \"gp3 throughput explained\" (us-east-1)",
     gib_month: 0.08,
@@ -94,7 +94,7 @@ pub(crate) const IO1: Price = Price {
     ..US_EAST_1
 };
 
-/// io2. infracost's file has the first step only.
+/// io2. infracost's file only has the first tier.
 pub(crate) const IO2: Price = Price {
     source: "infracost, ebs_volume_test.golden; the steps above 32,000 IOPS from an answer on repost.aws",
     gib_month: 0.125,

@@ -20,7 +20,7 @@ impl Raid10Layout {
     /// All layouts.
     pub const ALL: [Raid10Layout; 3] = [Raid10Layout::N2, Raid10Layout::F2, Raid10Layout::O2];
 
-    /// The word that mdadm takes.
+    /// The name for mdadm.
     pub fn name(self) -> &'static str {
         match self {
             Raid10Layout::N2 => "n2",
@@ -29,7 +29,7 @@ impl Raid10Layout {
         }
     }
 
-    /// The layout in a line of help.
+    /// Description of the layout in a line of help.
     pub fn help(self) -> &'static str {
         match self {
             Raid10Layout::N2 => "Two copies side by side",

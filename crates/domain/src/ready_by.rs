@@ -1,17 +1,17 @@
-//! A time by which something is to be done.
+//! A time at which something must be done.
 
 use std::str::FromStr;
 
 use jiff::{Timestamp, ToSpan as _, Zoned, civil};
 
-/// A time of the day, or of one day.
+/// A time of day, or a time on a certain day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadyBy {
-    /// The next time that the clock shows this, in the time zone of this host.
+    /// The next occurrence of this time of day, in the time zone of this host.
     Clock(civil::Time),
-    /// A time of a day, in the time zone of this host.
+    /// A time on a certain day, in the time zone of this host.
     Day(civil::DateTime),
-    /// A moment, which was written with its offset from UTC.
+    /// A moment, given with its offset from UTC.
     Moment(Timestamp),
 }
 
@@ -37,7 +37,7 @@ impl FromStr for ReadyBy {
 }
 
 impl ReadyBy {
-    /// The moment that is meant if it is `now`.
+    /// The moment that is meant, if the present time is `now`.
     ///
     /// # Errors
     /// When there is no such time on that day, or no such day.

@@ -1,4 +1,4 @@
-//! The small grammars of values: sizes, durations, percentages, workloads.
+//! Parsers of small values: sizes, durations, percentages, workloads.
 
 use std::str::FromStr;
 
@@ -20,7 +20,7 @@ impl FromStr for Size {
     }
 }
 
-/// Sizes that files are drawn from, written as one size or as two: `1k-64k`. They may be empty.
+/// Range of file sizes, given as one size or as two: `1k-64k`. Files may be empty.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FileSizes {
     /// Size of the smallest file.
@@ -52,7 +52,7 @@ impl FromStr for FileSizes {
     }
 }
 
-/// Bytes in a second, written as a size, with or without `/s` behind it: `200MiB/s`.
+/// Bytes a second, given as a size, optionally followed by `/s`: `200MiB/s`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Throughput(pub Bytes);
 
@@ -105,7 +105,7 @@ impl FromStr for PollInterval {
     }
 }
 
-/// A latency that is requested: more than nothing.
+/// A requested latency, greater than zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Latency(pub Nanos);
 
@@ -121,8 +121,8 @@ impl FromStr for Latency {
     }
 }
 
-/// A share, written as a percentage: `3%`. The sign is demanded, since `0.5` may be meant as half a percent or
-/// as a half; of nothing there is only one, so that `0` will do.
+/// A share, given as a percentage: `3%`. The sign is required, since `0.5` could mean half a percent or a half; only
+/// `0` is accepted without it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Percent(pub f64);
 
@@ -144,7 +144,7 @@ impl FromStr for Percent {
     }
 }
 
-/// A share of requests, written as a fraction from 0 to 1 or as a percentage: `0.7`, `70%`.
+/// A share of requests, given as a fraction from 0 to 1 or as a percentage: `0.7`, `70%`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Fraction(pub f64);
 
@@ -163,7 +163,7 @@ impl FromStr for Fraction {
     }
 }
 
-/// Number to write instead of one that lacks its sign.
+/// Suggestion for a number without a percent sign.
 fn without_sign(text: &str, value: f64) -> String {
     let also = match value <= 1.0 {
         true => format!(", or {}% for that share", (value * 1e6).round() / 1e4),
@@ -172,7 +172,7 @@ fn without_sign(text: &str, value: f64) -> String {
     format!("'{text}' lacks the sign of a percentage; write {text}%{also}")
 }
 
-/// A workload of the user's own, with what is left out as `None`.
+/// A workload defined by the user; omitted values are `None`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct WorkloadText {
     /// Order of offsets.
@@ -245,7 +245,7 @@ fn size(value: &str) -> Result<Bytes, String> {
     value.parse::<Size>().map(|size| size.0)
 }
 
-/// A share that is called a fraction: a percentage, or a number from 0 to 1.
+/// A fraction: a percentage, or a number from 0 to 1.
 fn fraction(value: &str) -> Result<f64, String> {
     value.parse().map(|Fraction(share)| share)
 }
@@ -258,13 +258,13 @@ fn rate(value: &str) -> Result<f64, String> {
     Ok(rate)
 }
 
-/// More than any disk does, and more than one processor issues.
+/// Maximum rate: more than any disk completes, and more than one processor can issue.
 const MAX_RATE: f64 = 1e7;
 
 /// Checks that requests can be issued at this rate.
 ///
 /// # Errors
-/// A clause that says what a rate must be.
+/// A clause that describes valid rates.
 pub fn check_rate(rate: f64) -> Result<(), String> {
     if rate > 0.0 && rate <= MAX_RATE {
         Ok(())

@@ -1,5 +1,5 @@
-//! The volume types that clouds sell, with their caps, burst, limits and prices: one row of [`TABLE`] a type. The lab
-//! models them, `cost` and `sweep` price them, and verbs name them in what they conclude.
+//! The volume types of clouds, with their caps, burst, limits and prices: one row of [`TABLE`] for each type. The lab
+//! models them, `cost` and `sweep` price them, and verbs name them in their conclusions.
 //!
 //! Source: Amazon EBS User Guide, "Amazon EBS volume types" with "General Purpose SSD volumes" and "Provisioned
 //! IOPS SSD volumes", "Throughput Optimized HDD and Cold HDD volumes", "I/O characteristics and monitoring"; for gp3's
@@ -14,9 +14,9 @@ use crate::price::{self, Price};
 /// A type of cloud volumes: its limits and its price.
 #[derive(Debug, PartialEq)]
 pub struct VolumeType {
-    /// Its name with the provider, in lower case.
+    /// Its name at the provider, in lower case.
     pub name: &'static str,
-    /// Sustained IOPS of a volume for which none are provisioned.
+    /// Sustained IOPS of a volume without provisioned IOPS.
     pub iops: BaselineIops,
     /// Sustained bytes a second.
     pub throughput: BaselineThroughput,
@@ -24,13 +24,13 @@ pub struct VolumeType {
     pub burst: Option<IopsBurst>,
     /// Bytes a second above the baseline, paid with credits.
     pub throughput_burst: Option<ThroughputBurst>,
-    /// The largest I/O that counts as one operation: adjacent ones merge up to it, larger ones are split by it.
+    /// Maximum size of an I/O that counts as one operation: adjacent ones are merged up to it, larger ones are split.
     pub merge: Bytes,
-    /// Mean latency of an I/O that waits for nothing.
+    /// Mean latency of an I/O that does not queue.
     pub latency: Nanos,
     /// The smallest and the largest volume.
     pub sizes: (Bytes, Bytes),
-    /// IOPS and throughput that can be bought; `None` where the size decides.
+    /// IOPS and throughput that can be provisioned; `None` if the size decides.
     pub provision: Option<Provision>,
     /// Price of the type in one region.
     pub price: Price,
@@ -39,13 +39,13 @@ pub struct VolumeType {
 /// Limits of what can be provisioned for one volume.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Provision {
-    /// The fewest IOPS that are sold.
+    /// Minimum IOPS that are sold.
     pub least_iops: f64,
-    /// The most IOPS of any volume.
+    /// Maximum IOPS of a volume.
     pub most_iops: f64,
-    /// The most IOPS for each GiB.
+    /// Maximum IOPS for each GiB.
     pub iops_per_gib: f64,
-    /// Throughput that is bought apart from IOPS: the most of any volume, and the most for each IOPS.
+    /// Maximum throughput of a volume, and for each IOPS, if throughput is provisioned separately.
     pub throughput: Option<(Bytes, Bytes)>,
 }
 
@@ -54,18 +54,18 @@ pub struct Provision {
 pub struct BaselineIops {
     /// IOPS for each GiB.
     pub per_gib: f64,
-    /// A smaller volume has these.
+    /// Minimum, for smaller volumes.
     pub least: f64,
-    /// A larger volume has these.
+    /// Maximum, for larger volumes.
     pub most: f64,
 }
 
 /// Baseline throughput, in bytes a second.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum BaselineThroughput {
-    /// Throughput that is the same for volumes of every size.
+    /// The same throughput for volumes of every size.
     Constant(Bytes),
-    /// Two figures: one up to a size, another above it.
+    /// Two values: one up to a size, another above it.
     BySize {
         /// The largest of the small volumes.
         up_to: Bytes,
@@ -78,34 +78,34 @@ pub enum BaselineThroughput {
     ByTib {
         /// Bytes a second for each TiB.
         each: Bytes,
-        /// The most that any volume has, in bytes a second.
+        /// Maximum of any volume, in bytes a second.
         most: Bytes,
     },
     /// In proportion to the IOPS.
     ByIops {
         /// Bytes a second for each of the volume's IOPS.
         each: Bytes,
-        /// The most that any volume has, in bytes a second.
+        /// Maximum of any volume, in bytes a second.
         most: Bytes,
     },
 }
 
-/// Speed above the baseline, paid with credits of one I/O each, which flow back at the baseline's rate.
+/// Speed above the baseline, paid with credits of one I/O each, which are refilled at the baseline's rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct IopsBurst {
     /// IOPS while credits last.
     pub iops: f64,
-    /// Credits of a new volume, which is also the most that are kept.
+    /// Credits of a new volume, which is also the maximum that a volume keeps.
     pub credits: f64,
 }
 
-/// Bytes a second above the baseline, paid with credits of one byte each, which flow back at the baseline's rate. A new
-/// volume has as many as it has bytes, which is also the most that are kept.
+/// Bytes a second above the baseline, paid with credits of one byte each, which are refilled at the baseline's rate. A
+/// new volume has as many credits as bytes, which is also the maximum.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ThroughputBurst {
     /// Bytes a second for each TiB of the volume, while credits last.
     pub per_tib: Bytes,
-    /// The most that any volume has, in bytes a second.
+    /// Maximum of any volume, in bytes a second.
     pub most: Bytes,
 }
 
@@ -116,9 +116,9 @@ pub struct VolumeCaps {
     pub iops: f64,
     /// Sustained bytes a second.
     pub throughput: Bytes,
-    /// Burst of IOPS; `None` for a type without.
+    /// Burst of IOPS; `None` for a type without one.
     pub burst: Option<IopsBurst>,
-    /// Bytes a second while the credits of its throughput last, if it has some.
+    /// Bytes a second while its throughput credits last; `None` without a burst.
     pub throughput_burst: Option<Bytes>,
 }
 
@@ -199,7 +199,7 @@ pub static IO1: VolumeType = VolumeType {
     price: price::IO1,
 };
 
-/// EBS Provisioned IOPS io2. Without a number of IOPS, as many as are sold for the size, 10,000 at most.
+/// EBS Provisioned IOPS io2. Without a given number, the maximum IOPS for the size are assumed, at most 10,000.
 pub static IO2: VolumeType = VolumeType {
     name: "io2",
     iops: BaselineIops {
@@ -288,7 +288,7 @@ impl BaselineIops {
 }
 
 impl BaselineThroughput {
-    /// Bytes a second of a volume of this size that has so many IOPS.
+    /// Bytes a second of a volume of this size with `iops` IOPS.
     pub fn of(&self, size: Bytes, iops: f64) -> Bytes {
         let by = |each: Bytes, amount: f64, most: Bytes| {
             Bytes((amount * each.0 as f64).min(most.0 as f64) as u64)
@@ -306,13 +306,13 @@ impl BaselineThroughput {
 }
 
 impl VolumeType {
-    /// The type of that name.
+    /// The type with this name.
     pub fn named(name: &str) -> Option<&'static VolumeType> {
         TABLE.into_iter().find(|row| row.name == name)
     }
 
-    /// The caps of a volume of this size with so many provisioned IOPS, or with the baseline. Throughput follows
-    /// the provisioned IOPS; the burst is that of the baseline.
+    /// The caps of a volume of this size with `provisioned` IOPS, or with the baseline. Throughput follows the
+    /// provisioned IOPS; the burst is that of the baseline.
     pub fn caps(&self, size: Bytes, provisioned: Option<f64>) -> VolumeCaps {
         let baseline = self.iops.of(size);
         let iops = provisioned.unwrap_or(baseline);
@@ -329,9 +329,8 @@ impl VolumeType {
         }
     }
 
-    /// Limits of what is sold of this type that the size, the IOPS or the bytes a second of a volume are outside of, a
-    /// sentence for each. IOPS and bytes a second that are `None`, or not bought apart from the size, are never
-    /// outside.
+    /// Limits of this type that the size, the IOPS or the bytes a second of a volume violate, one sentence each. IOPS
+    /// and bytes a second that are `None`, or not provisioned separately from the size, violate none.
     pub fn outside(
         &self,
         size: Bytes,
@@ -354,7 +353,7 @@ impl VolumeType {
                 "a volume of type {name} has at least {least} IOPS, not {iops}"
             ));
         }
-        // Where throughput is bought too, the constant baseline is the least that is sold.
+        // If throughput can be provisioned, the constant baseline is the minimum.
         if let BaselineThroughput::Constant(least) = self.throughput
             && let Some(throughput) = throughput.filter(|throughput| *throughput < least)
         {
@@ -365,11 +364,11 @@ impl VolumeType {
         sentences
     }
 
-    /// Checks that a volume of this size is sold with so many IOPS and bytes a second, where they are bought apart from
-    /// its size. For a type that sells none, and for what is `None`, everything is well.
+    /// Checks that a volume of this size is sold with these IOPS and bytes a second, if they are provisioned
+    /// separately from its size. For a type without provisioning, and for `None`, nothing is checked.
     ///
     /// # Errors
-    /// A sentence that says what is sold, in one case of each.
+    /// A sentence that describes what is sold.
     pub fn check_ratios(
         &self,
         size: Bytes,
@@ -381,7 +380,7 @@ impl VolumeType {
         };
         let name = self.name;
         let per_gib = limits.iops_per_gib * size.0 as f64 / Bytes::GIB.0 as f64;
-        // A small volume has its baseline all the same.
+        // A small volume has at least its baseline.
         let most = limits.most_iops.min(per_gib.max(self.iops.least));
         if let Some(iops) = iops.filter(|iops| *iops > most) {
             return Err(format!(
@@ -411,7 +410,7 @@ impl VolumeType {
     }
 }
 
-/// Two amounts that differ, as texts that do: in their own units, or else in MiB or bytes.
+/// Texts of two different amounts that differ: in their own units, or else in MiB or bytes.
 fn distinct(amounts: [Bytes; 2]) -> [String; 2] {
     let usual = amounts.map(|amount| amount.to_string());
     if usual[0] != usual[1] {

@@ -2,11 +2,11 @@
 
 use crate::random::Random;
 
-/// Poisson arrivals, or even ones. The exponential gaps of Poisson arrivals make bursts and idle gaps as with many
-/// independent users. Arrivals do not wait for completions, which makes the loop open.
+/// Generator of Poisson or evenly spaced arrivals. The exponential gaps of Poisson arrivals make bursts and idle gaps,
+/// as with many independent users. Arrivals do not wait for completions, which makes the loop open.
 pub(crate) struct Arrivals {
     mean_gap: f64,
-    /// Due time of the next request, in ticks. Kept as a fraction, so that rounding does not add up.
+    /// Due time of the next request, in ticks. A fraction, so that rounding errors do not accumulate.
     due: f64,
     /// Separate from the generator of positions, so that the schedule does not depend on it.
     random: Random,
@@ -14,9 +14,9 @@ pub(crate) struct Arrivals {
 }
 
 impl Arrivals {
-    /// Arrivals with `mean_gap` ticks between them on average, or exactly where they are `even`. The first of even ones
-    /// is due at `start`, as in fio. Others come a first gap later: at `start` those of many threads would come at
-    /// once.
+    /// Arrivals with a mean gap of `mean_gap` ticks, or exactly this gap if they are `even`. The first of even
+    /// arrivals is due at `start`, as in fio. Poisson arrivals begin one gap later: otherwise those of many threads
+    /// would all be due at `start`.
     pub(crate) fn new(mean_gap: f64, start: u64, seed: u64, even: bool) -> Arrivals {
         let mut arrivals = Arrivals {
             mean_gap,
@@ -35,7 +35,7 @@ impl Arrivals {
         self.due as u64
     }
 
-    /// Advances to the request after the next one.
+    /// Advances to the following request.
     pub(crate) fn advance(&mut self) {
         let gap = if self.even {
             1.0
@@ -45,8 +45,8 @@ impl Arrivals {
         self.due += gap * self.mean_gap;
     }
 
-    /// Postpones the requests that are due by a pause of so many ticks. Returns by how many: as in fio
-    /// (`handle_thinktime`) even ones go on at the end of a pause that is longer than their gap.
+    /// Postpones due requests by a pause of `pause` ticks. Returns the delay: as in fio (`handle_thinktime`), even
+    /// arrivals continue at the end of a pause that is longer than their gap.
     pub(crate) fn postpone(&mut self, pause: u64) -> u64 {
         let pause = pause as f64;
         let ticks = match self.even && pause >= self.mean_gap {
@@ -57,7 +57,7 @@ impl Arrivals {
         ticks as u64
     }
 
-    /// Approximate number of requests that are due at `now` and were not issued.
+    /// Approximate number of requests that are due at `now` and not yet issued.
     pub(crate) fn backlog(&self, now: u64) -> u64 {
         ((now as f64 - self.due) / self.mean_gap).ceil().max(0.0) as u64
     }

@@ -4,14 +4,14 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use record::Workload;
 
-/// Requests and bytes that the workers of a phase may still issue together.
+/// Requests and bytes that the workers of a phase together may still issue.
 pub(crate) struct Budget {
     ops: Option<AtomicU64>,
     bytes: Option<AtomicU64>,
 }
 
 impl Budget {
-    /// The budget of a workload, if it is limited.
+    /// The budget of a workload; `None` if it is unlimited.
     pub(crate) fn of(workload: &Workload) -> Option<Budget> {
         let bytes = workload.details.as_ref().and_then(|details| details.bytes);
         let limited = workload.ops.is_some() || bytes.is_some();
@@ -21,8 +21,8 @@ impl Budget {
         })
     }
 
-    /// Takes a request of so many bytes, unless nothing is left. As in fio, the last one may exceed the
-    /// bytes that are left.
+    /// Takes a request of `bytes` bytes from the budget; false if nothing is left. As in fio, the last request may
+    /// exceed the remaining bytes.
     #[inline(always)]
     pub(crate) fn take(&self, bytes: u64) -> bool {
         let one = |left: u64| left.checked_sub(1);
@@ -36,7 +36,7 @@ impl Budget {
                 .is_none_or(|left| left.fetch_update(Relaxed, Relaxed, some).is_ok())
     }
 
-    /// True if nothing is left.
+    /// True if nothing is left of the requests or bytes.
     pub(crate) fn is_spent(&self) -> bool {
         let zero = |left: &AtomicU64| left.load(Relaxed) == 0;
         self.ops.as_ref().is_some_and(zero) || self.bytes.as_ref().is_some_and(zero)

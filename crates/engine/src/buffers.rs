@@ -1,5 +1,4 @@
-//! The memory that requests read into and write from: one large mapping, aligned for direct I/O,
-//! in huge pages where the kernel has them.
+//! The buffers of requests: one large mapping, aligned for direct I/O, in huge pages if the kernel provides them.
 
 #![allow(unsafe_code)]
 
@@ -10,12 +9,12 @@ use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
 use crate::random::Random;
 
-/// Alignment of buffers. Direct I/O requires that of the device's logical block, at most 4 KiB in practice.
+/// Alignment of buffers. Direct I/O requires the alignment of the device's logical block, at most 4 KiB in practice.
 const ALIGNMENT: usize = 4096;
 /// Size of a huge page on x86-64, and on aarch64 with 4 KiB pages.
 const HUGE_PAGE: usize = 2 << 20;
 /// Maximum memory for all workers of all jobs that run at the same time. Beyond it slots share buffers, which only
-/// matters where the data is checked.
+/// matters if the data is verified.
 const MAX_BYTES: usize = 256 << 20;
 
 /// Equal buffers in one mapping.
@@ -25,7 +24,8 @@ pub(crate) struct Buffers {
     stride: usize,
     block: usize,
     count: u32,
-    /// Distance of the buffer that a slot reads into from the one that it writes from, in bytes; 0 where they are one.
+    /// Distance of the buffer that a slot reads into from the one that it writes from, in bytes; 0 if they are the
+    /// same.
     reads_at: usize,
 }
 
@@ -33,20 +33,20 @@ pub(crate) struct Buffers {
 unsafe impl Send for Buffers {}
 
 impl Buffers {
-    /// Buffers of `block` bytes for `slots` requests in flight, for one of `workers`, filled with
-    /// random bytes, which no device can compress.
+    /// Buffers of `block` bytes for `slots` requests in flight, for one of `workers`, filled with random bytes, which
+    /// cannot be compressed.
     ///
     /// # Errors
-    /// When the kernel gives no memory.
+    /// When the kernel cannot allocate the memory.
     pub(crate) fn new(block: usize, slots: u32, workers: u32, seed: u64) -> io::Result<Buffers> {
         Buffers::random(block, slots, MAX_BYTES / workers as usize, seed, 1)
     }
 
-    /// The same for a job that reads and writes. Reads have memory of their own, so that no write has the data of an
-    /// earlier read, which a device may compress.
+    /// Like [`Buffers::new`], for a job that reads and writes. Reads have separate buffers, so that no write has the
+    /// data of an earlier read, which a device may compress.
     ///
     /// # Errors
-    /// When the kernel gives no memory.
+    /// When the kernel cannot allocate the memory.
     pub(crate) fn mixed(block: usize, slots: u32, workers: u32, seed: u64) -> io::Result<Buffers> {
         let bytes = MAX_BYTES / workers as usize;
         let mut buffers = Buffers::random(block, slots, bytes, seed, 2)?;
@@ -55,8 +55,8 @@ impl Buffers {
         Ok(buffers)
     }
 
-    /// Maps so many equal `parts` of at most `bytes` in all, with a random buffer for each slot in each part; slots share
-    /// where there is no room.
+    /// Maps `parts` equal parts of at most `bytes` in total, with a random buffer for each slot in each part; slots
+    /// share buffers beyond that.
     fn random(
         block: usize,
         slots: u32,
@@ -71,20 +71,20 @@ impl Buffers {
         Ok(buffers)
     }
 
-    /// Makes a buffer of `block` bytes for each of `slots`. The kernel allocates the memory of a buffer at its first
+    /// Creates a buffer of `block` bytes for each of `slots`. The kernel allocates the memory of a buffer at its first
     /// use, so unused slots cost nothing.
     ///
     /// # Errors
-    /// When the kernel gives no memory.
+    /// When the kernel cannot allocate the memory.
     pub(crate) fn one_each(block: usize, slots: u32) -> io::Result<Buffers> {
         Buffers::map(block, slots as usize)
     }
 
-    /// Makes a buffer for each of `slots`, with random bytes and then zeros in each 4 KiB; `zeros` is the share of
-    /// the zeros, 0 to 1.
+    /// Creates a buffer for each of `slots`, with random bytes followed by zeros in each 4 KiB; `zeros` is the share
+    /// of the zeros, 0 to 1.
     ///
     /// # Errors
-    /// When the kernel gives no memory.
+    /// When the kernel cannot allocate the memory.
     pub(crate) fn partly_zeros(
         block: usize,
         slots: u32,
@@ -103,23 +103,23 @@ impl Buffers {
         Ok(buffers)
     }
 
-    /// Makes one buffer of zeros that all slots share, for writes only.
+    /// Creates one buffer of zeros that all slots share, for writes only.
     ///
     /// # Errors
-    /// When the kernel gives no memory.
+    /// When the kernel cannot allocate the memory.
     pub(crate) fn zeros(block: usize) -> io::Result<Buffers> {
         let mut buffers = Buffers::map(block, 1)?;
-        // New memory holds zeros already, but all of it is one page, mapped again and again, and a request would
-        // need a segment for each page.
+        // New memory already reads as zeros, but is the same page mapped repeatedly, and a request would need a
+        // segment for each page.
         buffers.slice(0).fill(0);
         Ok(buffers)
     }
 
-    /// Maps `count` buffers of `block` bytes, all zeros.
+    /// Maps `count` buffers of `block` bytes of zeros.
     fn map(block: usize, count: usize) -> io::Result<Buffers> {
         let stride = block.next_multiple_of(ALIGNMENT);
         let needed = stride * count;
-        // With a thread for each request there are many small mappings: huge pages would waste memory.
+        // With a thread for each request there are many small mappings, for which huge pages would waste memory.
         let mapped = match needed {
             0..HUGE_PAGE => needed,
             _ => needed.next_multiple_of(HUGE_PAGE),
@@ -194,20 +194,19 @@ impl Buffers {
 
     /// The bytes of one slot's buffer.
     pub(crate) fn slice(&mut self, slot: u32) -> &mut [u8] {
-        // SAFETY: the buffer lies inside the mapping, and the exclusive borrow of `self` keeps
-        // other borrows away. It is called of slots only that have no request in flight and share their
-        // buffer with no other slot.
+        // SAFETY: the buffer lies inside the mapping, and the exclusive borrow of `self` keeps other borrows away. It
+        // is only called for slots without a request in flight that share their buffer with no other slot.
         unsafe { std::slice::from_raw_parts_mut(self.address(slot), self.block) }
     }
 
-    /// Makes a slot's next write of a whole block differ from all others, as [`Buffers::stamp_first`] does.
+    /// Makes a slot's next write of a whole block unique, like [`Buffers::stamp_first`].
     #[inline]
     pub(crate) fn stamp(&self, slot: u32, random: &mut Random) {
         self.stamp_first(slot, self.block, random);
     }
 
-    /// Makes a slot's next write of `len` bytes differ from all others in each 4 KiB, so that a device that
-    /// removes duplicates stores it anew.
+    /// Makes a slot's next write of `len` bytes unique in each 4 KiB, so that a device that deduplicates stores it
+    /// anew.
     #[inline]
     pub(crate) fn stamp_first(&self, slot: u32, len: usize, random: &mut Random) {
         let address = self.address(slot);
@@ -280,7 +279,7 @@ mod tests {
         assert_eq!(buffers.slice(19), written);
         let (base, mapped) = buffers.whole();
         assert!(buffers.read_address(19) as usize + (16 << 10) <= base as usize + mapped);
-        // As much memory as without reads, which slots share.
+        // The same total memory as without reads, shared by the slots.
         assert_eq!(Buffers::mixed(1 << 20, 4096, 2, 1).unwrap().count, 64);
         let buffers = Buffers::new(16 << 10, 20, 1, 1).unwrap();
         assert_eq!(buffers.read_address(3), buffers.address(3));

@@ -1,8 +1,8 @@
-//! A fixed amount of work by blocking calls, timed one by one, as in the classic benchmarks of files.
+//! A fixed amount of work by blocking calls, timed one by one, as in the classic file benchmarks.
 //!
-//! A [`Job`](crate::Job) keeps requests in flight for a time. A [`Task`] makes its calls one after another until
-//! its work is done, and the call that ends the work (an fsync) is within the measured time. The caller makes the
-//! calls; this module times them, and counts them by window.
+//! A [`Job`](crate::Job) keeps requests in flight for a time. A [`Task`] makes its calls one after another until its
+//! work is done, and the final call (an fsync) is part of the measured time. The caller makes the calls; this module
+//! times them, and counts them by window.
 
 mod call_state;
 mod gather;
@@ -26,17 +26,17 @@ pub use run::run;
 pub struct CallPhase<'a> {
     /// The phase's name, which goes into the record.
     pub name: &'a str,
-    /// The workload, for the record. Only its directions are counted.
+    /// The workload, for the record. Only its directions are used for counting.
     pub workload: &'a Workload,
     /// Length of a window.
     pub window: Nanos,
-    /// Set by a signal handler: no call is made after the one under way.
+    /// Set by a signal handler: after the present call no further one is made.
     pub interrupt: &'a AtomicBool,
 }
 
 /// Work of one thread.
 pub trait Task: Send {
-    /// Makes the next calls, and times them; `false` once the work is done.
+    /// Makes and times the next calls; returns false once the work is done.
     ///
     /// # Errors
     /// When a call fails.
@@ -47,15 +47,16 @@ pub trait Task: Send {
 #[derive(Clone, Copy)]
 pub struct CallStart(u64);
 
-/// Timer of the calls of one thread.
+/// Times the calls of one thread.
 pub struct Timer<'a> {
     thread: usize,
     clock: Clock,
     tally: Tally,
     sender: &'a Sender<Message>,
     busy: BusyTime,
-    /// Reads and writes so far, and the ticks that they took.
+    /// Number of reads and writes so far.
     ops: u64,
+    /// Total ticks of these reads and writes.
     ticks: u64,
 }
 
@@ -66,7 +67,7 @@ impl Timer<'_> {
         CallStart(self.clock.now())
     }
 
-    /// Records a call that began at `since` and moved so many bytes.
+    /// Records a call that began at `since` and transferred `bytes` bytes.
     #[inline]
     pub fn record(&mut self, direction: Direction, bytes: u64, since: CallStart) {
         let now = self.clock.now();
@@ -81,7 +82,7 @@ impl Timer<'_> {
         }
     }
 
-    /// Makes a call and counts it, if it succeeds.
+    /// Makes a call, and records it if it succeeds.
     ///
     /// # Errors
     /// The error of the call.
@@ -100,7 +101,7 @@ impl Timer<'_> {
 
     fn advance(&mut self, now: u64) {
         let (thread, sender, busy) = (self.thread, self.sender, &mut self.busy);
-        // After a long call several windows are over, and one share is known for all of them.
+        // A long call may end several windows, for which only one share is known.
         let mut busy_share = None;
         self.tally.advance(now, |index, ticks, flows| {
             let part = Box::new(ThreadWindow {
@@ -113,7 +114,7 @@ impl Timer<'_> {
         });
     }
 
-    /// Ends the current window now.
+    /// Ends the present window.
     fn end(mut self) -> ThreadEnd {
         let busy_share = self.busy.share();
         let (index, ticks, flows) = self.tally.cut(self.clock.now());
@@ -130,7 +131,7 @@ impl Timer<'_> {
     }
 }
 
-/// The error of a failed call.
+/// The error for a failed call.
 pub fn call_error(what: impl Into<String>, source: impl Into<io::Error>) -> EngineError {
     EngineError::Call {
         what: what.into(),

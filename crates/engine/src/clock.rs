@@ -28,7 +28,7 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// The best clock of this machine. The first call takes 20 ms to test it, later ones nothing.
+    /// The best clock of this machine. The first call takes 20 ms to test it; later ones return the result.
     pub fn best() -> Clock {
         static BEST_CLOCK: OnceLock<Clock> = OnceLock::new();
         *BEST_CLOCK.get_or_init(|| invariant_counter().unwrap_or(Clock::monotonic()))
@@ -87,8 +87,8 @@ fn invariant_counter() -> Option<Clock> {
     None
 }
 
-/// The busy share of a thread's time: it ran, or waited for a processor. On a busy host the second is large, and
-/// it is not a wait for the disk.
+/// Measures the busy share of a thread's time: it ran, or waited for a processor. On a busy host that wait is long,
+/// and it is not a wait for the disk.
 pub(crate) struct BusyTime {
     schedstat: Option<File>,
     before: ThreadCounters,
@@ -99,18 +99,18 @@ pub(crate) struct BusyTime {
 pub(crate) struct ThreadCounters {
     /// The moment, in nanoseconds.
     pub now: u64,
-    /// Nanoseconds in which it ran or waited for a processor. A hypervisor's steal may be missing
+    /// Nanoseconds in which it ran or waited for a processor. Time stolen by a hypervisor may be missing
     /// (CONFIG_PARAVIRT_TIME_ACCOUNTING).
     pub busy: u64,
-    /// Number of times that it slept (getrusage(2), ru_nvcsw); `None` where the kernel does not count them.
+    /// Number of times that it slept (getrusage(2), ru_nvcsw); `None` if the kernel does not count them.
     pub sleeps: Option<u64>,
 }
 
 impl ThreadCounters {
-    /// The busy share of the time since `before`, 0 to 1. Both times are read at the
-    /// same moments, so that a late reading at the end of a window does not change the share.
+    /// The busy share of the time since `before`, 0 to 1. Both counters are read at the same moments, so that a late
+    /// reading at the end of a window does not change the share.
     pub(crate) fn busy_share_since(self, before: ThreadCounters) -> f64 {
-        // A thread that never slept never waited for the disk, even where steal is missing in its times.
+        // A thread that never slept never waited for the disk, even if stolen time is missing.
         if self.sleeps.is_some() && self.sleeps == before.sleeps {
             return 1.0;
         }
@@ -143,7 +143,7 @@ impl BusyTime {
         ThreadCounters {
             now,
             busy: ran + self.run_delay_nanos(),
-            // A kernel without the one may have the other as zeros.
+            // A kernel without one of the counters may report the other as zeros.
             sleeps: self
                 .schedstat
                 .is_some()
@@ -151,9 +151,9 @@ impl BusyTime {
         }
     }
 
-    /// Time on a run queue without running: the second number of schedstat (Linux,
-    /// Documentation/scheduler/sched-stats.rst). The first one is the time that it ran, but not up
-    /// to now. 0 where the kernel does not count it.
+    /// Time on a run queue without running, in nanoseconds: the second number of schedstat (Linux,
+    /// Documentation/scheduler/sched-stats.rst). The first is the run time, which is not up to date. 0 if the kernel
+    /// does not count it.
     fn run_delay_nanos(&self) -> u64 {
         let mut text = [0; 80];
         let read = self
@@ -166,19 +166,18 @@ impl BusyTime {
     }
 }
 
-/// Processor time that this process has used, with the kernel threads that io_uring runs in its
-/// name (getrusage(2)).
+/// Processor time of this process, including the kernel threads that io_uring runs on its behalf (getrusage(2)).
 pub(crate) fn process_cpu_time() -> CpuTime {
     cpu_time(libc::RUSAGE_SELF)
 }
 
-/// Processor time that the calling thread has used, without kernel threads that io_uring runs in
-/// its name: so fio counts it for each of its jobs.
+/// Processor time of the calling thread, without the kernel threads that io_uring runs on its behalf; fio counts it
+/// like this for each of its jobs.
 pub(crate) fn thread_cpu_time() -> CpuTime {
     cpu_time(libc::RUSAGE_THREAD)
 }
 
-/// The processor time of `one` less that of `other`.
+/// The processor time `one` minus `other`.
 pub(crate) fn cpu_since(one: CpuTime, other: CpuTime) -> CpuTime {
     CpuTime {
         user_s: one.user_s - other.user_s,
@@ -215,7 +214,7 @@ mod tests {
     #[test]
     fn the_best_clock_agrees_with_the_monotonic_one() {
         let clock = Clock::best();
-        // Between two readings of the one a reading of the other, however long a busy host takes for them.
+        // A reading of one clock between two readings of the other, however long a busy host takes for them.
         let readings = || [monotonic_nanos(), clock.now(), monotonic_nanos()];
         let before = readings();
         thread::sleep(Duration::from_millis(50));
@@ -252,7 +251,7 @@ mod tests {
         assert_eq!(now.busy_share_since(before), 1.0);
         let slept = spent(1000, 500, 4);
         assert_eq!(slept.busy_share_since(before), 0.5);
-        // Where sleeps are not counted, nothing follows from there being none.
+        // If sleeps are not counted, their absence means nothing.
         let unknown = |spent: ThreadCounters| ThreadCounters {
             sleeps: None,
             ..spent
@@ -267,8 +266,8 @@ mod tests {
         while monotonic_nanos() - began < 50 * MS {}
         let share = busy.share();
         assert!(share == 1.0 || busy.schedstat.is_none(), "{share}");
-        // However late it is woken: the share of a long sleep that is not sleep is small on any host
-        // that runs at all, and is never all of it.
+        // However late it is woken, the share of a long sleep in which it does not sleep is small on any host, and
+        // never all of it.
         thread::sleep(Duration::from_millis(200));
         assert!(busy.share() < 1.0);
     }

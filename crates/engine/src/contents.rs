@@ -1,4 +1,4 @@
-//! Data of writes that compresses in part or repeats.
+//! Data of writes that partly compresses or repeats.
 
 use record::Contents;
 
@@ -6,11 +6,11 @@ use crate::random::{Random, derive_seed};
 
 /// Generator of the data of a worker's writes.
 pub(crate) struct DataGenerator {
-    /// Bytes of a chunk that do not compress.
+    /// Number of bytes of a chunk that do not compress.
     dense: usize,
     chunk: usize,
     pattern: Vec<u8>,
-    /// A random number below this repeats data.
+    /// Threshold of random numbers: below it data is repeated.
     repeats_below: u64,
     working_set: u64,
     /// Seed of the working set.
@@ -119,7 +119,7 @@ mod tests {
         let mut repeated = contents();
         assert_eq!(counts(&repeated).len(), 4000);
         repeated.repeated = 0.25;
-        // Binomial: a deviation of 27.
+        // Binomial: a standard deviation of 27.
         let last = counts(&repeated).len();
         assert!(last.abs_diff(3000) < 150, "{last}");
         repeated.working_set = 10;

@@ -1,4 +1,4 @@
-//! Binary search for the highest depth that keeps a latency.
+//! Binary search for the highest depth that meets a latency target.
 
 use record::DepthSearch;
 
@@ -9,12 +9,12 @@ pub(crate) struct Search {
     window: u64,
     share: f64,
     continues: bool,
-    /// The highest depth that kept the latency; 0 before any did.
+    /// The highest depth that met the target; 0 before any did.
     keeps: u32,
-    /// The lowest depth that missed the latency; one above the highest possible before any did.
+    /// The lowest depth that missed the target; before any did, one more than the maximum.
     misses: u32,
     depth: u32,
-    /// Start of the window; `None` until all requests of the previous depth have completed.
+    /// Start of the present measurement; `None` until all requests of the previous depth have completed.
     began: Option<u64>,
     completed: u64,
     in_time: u64,
@@ -43,7 +43,7 @@ impl Search {
         }
     }
 
-    /// True if nothing may be issued with `in_flight` requests in flight.
+    /// True if nothing may be issued now, with `in_flight` requests in flight.
     pub(crate) fn is_blocked(&mut self, now: u64, in_flight: usize) -> bool {
         if self.began.is_none() && in_flight == 0 {
             self.began = Some(now);
@@ -87,7 +87,7 @@ impl Search {
         }
     }
 
-    /// The depth, once it is found; 0 where none keeps the latency.
+    /// The result, once it is found; 0 if no depth meets the target.
     pub(crate) fn found(&self) -> Option<u32> {
         match (self.found, self.keeps) {
             (false, _) => None,
@@ -96,7 +96,7 @@ impl Search {
         }
     }
 
-    /// True if the phase ends now.
+    /// True if the phase is to end now.
     pub(crate) fn is_over(&self) -> bool {
         self.found && !self.continues
     }

@@ -1,5 +1,5 @@
-//! Discards. A block device has an operation for them. fallocate(2) with FALLOC_FL_PUNCH_HOLE is another one there,
-//! which has the device write zeroes (block/fops.c, `blkdev_fallocate`); of a file it gives the blocks back.
+//! Discards. A block device has an operation for them; fallocate(2) with FALLOC_FL_PUNCH_HOLE is a different one
+//! there, which writes zeroes (block/fops.c, `blkdev_fallocate`). In a file fallocate deallocates the blocks.
 
 use std::fs::File;
 use std::os::fd::{AsFd as _, BorrowedFd};
@@ -14,14 +14,14 @@ const BLKDISCARD: rustix::ioctl::Opcode = rustix::ioctl::opcode::none(0x12, 119)
 /// BLOCK_URING_CMD_DISCARD, `_IO(0x12, 0)` (include/uapi/linux/blkdev.h).
 const URING_DISCARD: u32 = 0x1200;
 
-/// True of a block device.
+/// True for a block device.
 pub(crate) fn is_device(file: &File) -> bool {
     file.metadata()
         .is_ok_and(|metadata| metadata.file_type().is_block_device())
 }
 
-/// True if a ring takes discards of block devices here, as it does since Linux 6.12. A probe would not tell: kernels
-/// before 5.19 and those from 6.12 on answer EINVAL alike.
+/// True if a ring supports discards of block devices on this kernel, as since Linux 6.12. A probe cannot detect it:
+/// kernels before 5.19 and from 6.12 on both answer EINVAL.
 pub(crate) fn ring_takes_devices() -> bool {
     let uname = rustix::system::uname();
     is_since_6_12(&uname.release().to_string_lossy())
@@ -33,7 +33,7 @@ fn is_since_6_12(release: &str) -> bool {
     (next(), next()) >= (Some(6), Some(12))
 }
 
-/// Discards a range, waiting for the answer.
+/// Discards a range, and waits for its completion.
 pub(crate) fn discard(file: &File, offset: u64, bytes: u32) -> Result<(), Errno> {
     if is_device(file) {
         return of_device(file.as_fd(), offset, bytes);

@@ -102,7 +102,7 @@ impl Engine for DiskEngine {
     }
 }
 
-/// Checks that blocks that are verified have room for a header.
+/// Checks that blocks to be verified have room for a header.
 fn check_blocks(workload: &Workload) -> Result<(), EngineError> {
     let verify = workload
         .details
@@ -123,7 +123,7 @@ fn check_blocks(workload: &Workload) -> Result<(), EngineError> {
     }
 }
 
-/// Checks on a thread of its own that threads can have the settings of the workload.
+/// Checks on a separate thread that the kernel accepts the workload's thread settings.
 fn check_settings(workload: &Workload) -> Result<(), EngineError> {
     let settings = workload
         .details
@@ -139,7 +139,7 @@ fn check_settings(workload: &Workload) -> Result<(), EngineError> {
     applied.map_err(EngineError::Setup)
 }
 
-/// Checks that there are as many files as the workload takes turns with.
+/// Checks that there are as many files as the workload uses.
 fn check_files(job: &Job<'_>, files: &[&File]) -> Result<(), EngineError> {
     let details = job.workload.details.as_ref();
     let wanted = details.map_or(1, |details| details.files.max(1));
@@ -152,7 +152,7 @@ fn check_files(job: &Job<'_>, files: &[&File]) -> Result<(), EngineError> {
     )))
 }
 
-/// Adds a remark to a detail, if there is one.
+/// Appends a remark to a detail, if there is one.
 pub(crate) fn note(detail: &mut String, remark: Option<String>) {
     if let Some(remark) = remark {
         if !detail.is_empty() {
@@ -162,14 +162,14 @@ pub(crate) fn note(detail: &mut String, remark: Option<String>) {
     }
 }
 
-/// The interface to the kernel for a workload, with the reason where it is not the requested one.
+/// The interface to the kernel for a workload, and the reason if it is not the requested one.
 fn choose(
     workload: &Workload,
     interface: IoInterface,
 ) -> Result<(EngineKind, String), EngineError> {
     let log_writer = workload.sync_every > 0 && workload.depth == 1;
     match interface {
-        // Discards are blocking calls.
+        // Discards use blocking calls.
         _ if workload.discards() => Ok((EngineKind::Sync, String::new())),
         IoInterface::Sync => Ok((EngineKind::Sync, String::new())),
         IoInterface::Auto if log_writer => Ok((
@@ -199,12 +199,12 @@ fn run_workers(
             let sender = sender.clone();
             thread::Builder::new()
                 .name(format!("io-{id}"))
-                // Workers keep their state on the heap; thousands of threads must fit.
+                // Workers keep their state on the heap; the stacks of thousands of threads must fit into memory.
                 .stack_size(256 << 10)
                 .spawn_scoped(scope, move || phase_state.work(id, kind, sender))
                 .map_err(|error| {
                     phase_state.enough.store(true, Relaxed);
-                    // Otherwise the others would wait for this one forever.
+                    // Otherwise the others would wait forever for this one.
                     phase_state.ready.open();
                     EngineError::Setup(error)
                 })?;
@@ -214,8 +214,8 @@ fn run_workers(
     })
 }
 
-/// A remark where the clock and the monotonic clock diverged during the phase, as they do when a virtual
-/// machine migrates to another host.
+/// A remark if the clock and the monotonic clock diverged during the phase, as when a virtual machine migrates to
+/// another host.
 pub(crate) fn drift(clock: Clock, began: (u64, u64), ended: (u64, u64)) -> Option<String> {
     let counted = clock.span(ended.0.saturating_sub(began.0)).as_secs_f64();
     let passed = Nanos(ended.1.saturating_sub(began.1)).as_secs_f64();

@@ -12,8 +12,8 @@ pub(crate) struct Failures {
 }
 
 impl Failures {
-    /// Counts a request of `workload` that failed with `result`, a negative error number, unless `error` ends the
-    /// phase. As in fio, all requests but reads go by the errors of writes.
+    /// Counts a failed request of `workload` with the negative error number `result`, unless `error` ends the phase.
+    /// As in fio, all requests except reads use the setting for writes.
     ///
     /// # Errors
     /// The error that ends the phase.
@@ -48,7 +48,7 @@ impl Failures {
         Ok(())
     }
 
-    /// Counts a request at byte `offset` that took longer than its job allows: by ETIMEDOUT, as in fio.
+    /// Counts a request at byte `offset` that took longer than its job allows, as ETIMEDOUT like fio.
     ///
     /// # Errors
     /// The error that ends the phase.

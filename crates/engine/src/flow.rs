@@ -1,10 +1,9 @@
-//! Shares of jobs that run at the same time: each issues at most its weight's share of all requests (fio's
-//! `flow`).
+//! Shares of jobs that run at the same time: each issues at most its weight's share of all requests (fio's `flow`).
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Groups of jobs that share what they issue, by the number of the group.
+/// Groups of jobs that share their number of requests, by the number of the group.
 #[derive(Default)]
 pub(crate) struct FlowGroups(Mutex<Vec<(u32, Arc<Group>)>>);
 
@@ -19,13 +18,13 @@ struct Member {
     held: AtomicU32,
 }
 
-/// Handle of a job in its group. Once all handles of a job are dropped, the others no longer wait for it.
+/// Handle of a job in its group. When all handles of a job are dropped, the other jobs no longer wait for it.
 pub(crate) struct FlowHandle {
     group: Arc<Group>,
     mine: Arc<Member>,
     /// Pause of a job that is ahead, in ticks.
     pause: u64,
-    /// End of the pause; 0 where there is none.
+    /// End of the pause; 0 without one.
     until: u64,
 }
 
@@ -84,8 +83,8 @@ impl FlowHandle {
         (self.until > 0).then_some(self.until)
     }
 
-    /// True if the job has issued more than its share. One request is added to the sum of all, so that a job
-    /// alone is never ahead.
+    /// True if the job has issued more than its share. One request is added to the total, so that a single job is
+    /// never ahead.
     fn is_ahead(&self) -> bool {
         let (mut issued, mut weights) = (1_u128, 0_u128);
         for member in self.group.members().iter() {

@@ -1,4 +1,4 @@
-//! Joins the workers' windows, shows them to the observer, and makes the phase's record of them.
+//! Joins the workers' windows, passes them to the observer, and makes the phase's record.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
@@ -18,16 +18,16 @@ use crate::tally::{Flows, SLICES, WindowTally, flows_for, merge_flows, ops_of};
 
 /// The joined windows of all workers, in ticks.
 pub(crate) struct PhaseTotals {
-    /// Number of windows before the first that counts.
+    /// Number of windows of the ramp, before the first that counts.
     ramp: usize,
     windows: Vec<Window>,
     totals: Flows,
     worker_ops: Vec<u64>,
-    /// Ticks that the requests of each worker took.
+    /// Total ticks of the requests of each worker.
     worker_ticks: Vec<f64>,
     stopped: StopReason,
     drain_ticks: u64,
-    /// The depth that a search found.
+    /// The result of a search for the depth.
     depth: Option<u32>,
     /// Non-fatal failures.
     failed: FailedRequests,
@@ -36,7 +36,7 @@ pub(crate) struct PhaseTotals {
     cpu: CpuTime,
 }
 
-/// A window for which some workers have sent their parts.
+/// A window of which some workers have sent their parts.
 struct PendingWindow {
     parts: u32,
     ticks: u64,
@@ -172,7 +172,7 @@ impl PhaseTotals {
         Ok(totals)
     }
 
-    /// Adds the processor time of a worker's thread in window `index`, unless that is in the ramp.
+    /// Adds the processor time of a worker's thread in window `index`, unless the window is in the ramp.
     fn add_cpu(&mut self, index: usize, cpu: CpuTime) {
         if index >= self.ramp {
             self.worker_cpu.user_s += cpu.user_s;
@@ -180,9 +180,8 @@ impl PhaseTotals {
         }
     }
 
-    /// Adds the last, incomplete windows of the workers. Where a signal or the number of requests ended the
-    /// phase, they form a last, short window; otherwise the measured time was over, and only their latencies
-    /// count.
+    /// Adds the last, incomplete windows of the workers. If a signal or the number of requests ended the phase, they
+    /// form a last, short window; otherwise the measured time was over, and only their latencies count.
     fn add_ends(
         &mut self,
         mut pending: BTreeMap<usize, PendingWindow>,
@@ -227,8 +226,8 @@ impl PhaseTotals {
         }
     }
 
-    /// The window that a signal or the number of requests cut short: the one in which the first worker ended.
-    /// Later completions, as of a worker that was stuck in a call, are late.
+    /// The window that was shortened by a signal or the number of requests: the one in which the first worker ended.
+    /// Later completions, such as those of a worker that was stuck in a call, are late.
     fn last_open_window(
         &self,
         ends: &[(usize, Box<WorkerEnd>)],
@@ -245,7 +244,7 @@ impl PhaseTotals {
         (short && open.contains(&first_cut)).then_some(first_cut)
     }
 
-    /// Makes a window's record of its joined parts and adds it to the totals.
+    /// Makes a window's record from its joined parts and adds it to the totals.
     fn close(
         &mut self,
         index: usize,
@@ -339,7 +338,7 @@ impl PhaseTotals {
     }
 }
 
-/// Ticks that the reads, writes and trims took together.
+/// Total ticks of the reads, writes and trims.
 fn ticks_of(flows: &Flows) -> f64 {
     [Direction::Read, Direction::Write, Direction::Trim]
         .into_iter()
@@ -348,8 +347,8 @@ fn ticks_of(flows: &Flows) -> f64 {
         .sum()
 }
 
-/// Completions after the measured time: latencies, without the numbers of requests. The one sync that a
-/// workload ends with is always late, and counts.
+/// Completions after the measured time: their latencies count, their number does not. The single sync at the end of a
+/// workload is always late, and counts.
 fn late_completions(flows: &Flows, workload: &Workload) -> Flows {
     let mut late = flows.clone();
     let last_sync = workload.sync_at_end && workload.sync_every == 0;

@@ -1,5 +1,5 @@
-//! A heartbeat alongside a measurement, which detects times in which the program did not run, as when it or its
-//! virtual machine is stopped. It makes no I/O, so that a disk that does not respond does not delay it.
+//! A heartbeat during a measurement, which detects times in which the program did not run, as when it or its virtual
+//! machine is stopped. It makes no I/O, so that an unresponsive disk does not delay it.
 
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
@@ -7,15 +7,15 @@ use std::time::{Duration, Instant};
 
 /// The time between two beats.
 const PERIOD: Duration = Duration::from_millis(50);
-/// Delay of a beat above which the program counts as stopped. A busy processor delays a thread for less.
+/// Minimum delay of a beat that counts as a pause of the program. A busy processor delays a thread by less.
 const STOPPED_DELAY: Duration = Duration::from_millis(450);
 
 /// A time in which the program did not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pause {
-    /// The last beat before it.
+    /// Time of the last beat before it.
     pub from: Instant,
-    /// Time until the next beat, without the period between two beats.
+    /// Time until the next beat, minus the normal period.
     pub length: Duration,
 }
 
@@ -41,7 +41,7 @@ impl HeartbeatState {
     }
 }
 
-/// A thread that detects pauses until it is stopped. If the thread cannot be started, there are none.
+/// A thread that detects pauses until it is stopped. If the thread cannot be started, no pauses are reported.
 #[derive(Debug)]
 pub struct Heartbeat {
     beating: Option<(Sender<()>, JoinHandle<Vec<Pause>>)>,

@@ -8,14 +8,14 @@ use record::{Bytes, Direction, Nanos, Phase, Window, Workload};
 
 use crate::start::StartGroup;
 
-/// Larger requests than this are split by every kernel many times over.
+/// Maximum size of a request: every kernel splits larger ones many times.
 pub(crate) const MAX_BLOCK_SIZE: Bytes = Bytes::mib(64);
 
 /// Requested interface to the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum IoInterface {
-    /// io_uring; threads where it is refused, or where one writer syncs (a database's log writer
-    /// calls fdatasync itself, and io_uring would hand each call to a kernel thread).
+    /// io_uring; threads if it is not available, or if a single writer syncs (a database's log writer calls fdatasync
+    /// itself, and io_uring would pass each call to a kernel thread).
     #[default]
     Auto,
     /// io_uring, or an error.
@@ -28,9 +28,9 @@ pub enum IoInterface {
 pub struct Job<'a> {
     /// The phase's name, which goes into the record.
     pub name: &'a str,
-    /// The open file or device. O_DIRECT where the page cache is to be bypassed.
+    /// The open file or device, with O_DIRECT unless the page cache is to be used.
     pub file: &'a File,
-    /// Bytes that may be used, from the target's start.
+    /// Number of bytes that may be used, from the target's start.
     pub span: Bytes,
     /// Workload to issue.
     pub workload: &'a Workload,
@@ -38,9 +38,9 @@ pub struct Job<'a> {
     pub interface: IoInterface,
     /// Length of a window.
     pub window: Nanos,
-    /// Seed of the random numbers, by which a run can be repeated.
+    /// Seed of the random numbers, which makes a run repeatable.
     pub seed: u64,
-    /// Set by a signal handler: the phase ends at once, and what was measured is kept.
+    /// Set by a signal handler: the phase ends at once, and its measurements are kept.
     pub interrupt: &'a AtomicBool,
 }
 
@@ -49,26 +49,25 @@ pub struct Job<'a> {
 pub enum Control {
     /// The phase continues.
     Continue,
-    /// The phase ends: its interval is narrow enough.
+    /// The phase ends because its interval is narrow enough.
     StopPrecise,
-    /// The phase ends by a rule of its job file.
+    /// The phase ends because of a rule of its job file.
     StopByRule,
 }
 
-/// Observer of a phase: it receives each complete window, may add the kernel's counts to it, and may end
-/// the phase. It is called from one thread only, in order of time.
+/// Observer of a phase: it receives each complete window, may add the kernel's counts to it, and may end the phase. It
+/// is called on a single thread, in order of time.
 pub trait Observer {
-    /// The measured time begins.
+    /// Called when the measured time begins.
     fn begin(&mut self) {}
 
-    /// A window is complete.
+    /// Called when a window is complete.
     fn window(&mut self, window: &mut Window) -> Control;
 }
 
-/// An engine that runs jobs, by real I/O or from a script of known results.
+/// An engine that runs jobs, with real I/O or from a script of known results.
 pub trait Engine: Sync {
-    /// Checks that `workload` can be run on this host through `interface`. Called before any file is laid out
-    /// for it.
+    /// Checks that `workload` can run on this host with `interface`. Called before files are laid out for it.
     ///
     /// # Errors
     /// When the kernel refuses the requested interface, or too many requests would be in flight.
@@ -76,15 +75,14 @@ pub trait Engine: Sync {
         Ok(())
     }
 
-    /// Runs one phase and gives its record; `began_s` in it is left at 0.
+    /// Runs one phase and returns its record, with `began_s` left at 0.
     ///
     /// # Errors
     /// When the job is invalid for its target, when the kernel refuses the requested interface, or when a
     /// request fails.
     fn run(&self, job: &Job<'_>, observer: &mut dyn Observer) -> Result<Phase, EngineError>;
 
-    /// Runs a job whose workload has several files: the job's own and `others`, each at least as
-    /// large as its span.
+    /// Runs a job on several files: the job's own and `others`, each at least as large as its span.
     ///
     /// # Errors
     /// As for [`Engine::run`].
@@ -97,12 +95,12 @@ pub trait Engine: Sync {
         self.run(job, observer)
     }
 
-    /// Runs a job over its files at the same time as others, each of which is run on a thread of its
-    /// own with the same `start`: all begin at one tick, so that windows of the same index cover the same
-    /// time, and they share the memory that one job would have.
+    /// Runs a job on its files at the same time as others, each on a separate thread with the same `start`: all begin
+    /// at the same tick, so that windows of the same index cover the same time, and together they use the memory limit
+    /// of one job.
     ///
     /// # Errors
-    /// As for [`Engine::run`]. The others then begin without it; the caller ends them.
+    /// As for [`Engine::run`]. After an error the others begin without it; the caller ends them.
     fn run_concurrently(
         &self,
         job: &Job<'_>,
@@ -138,7 +136,7 @@ pub enum EngineError {
         /// The kernel's error.
         source: io::Error,
     },
-    /// A request moved fewer bytes than requested.
+    /// A request transferred fewer bytes than requested.
     #[error("a {} at byte {offset} moved {moved} of {requested} bytes: \
              {}", .direction.name(), short_transfer_reason(*.direction))]
     Short {
@@ -146,9 +144,9 @@ pub enum EngineError {
         direction: Direction,
         /// Position, in bytes from the start of the target.
         offset: u64,
-        /// Bytes moved.
+        /// Number of bytes transferred.
         moved: u64,
-        /// Bytes requested.
+        /// Number of bytes requested.
         requested: u64,
     },
     /// A request took longer than its job allows.
@@ -158,7 +156,7 @@ pub enum EngineError {
         direction: Direction,
         /// Position, in bytes from the start of the target.
         offset: u64,
-        /// The longest that it may take.
+        /// Maximum time of a request.
         longest: Nanos,
     },
     /// A system call other than a read, write or sync failed.
@@ -174,7 +172,7 @@ pub enum EngineError {
     Ring(io::Error),
 }
 
-/// Explanation of a request that moved less than requested.
+/// Explanation of a request that transferred less than requested.
 fn short_transfer_reason(direction: Direction) -> &'static str {
     match direction {
         Direction::Write => "there is no room for the rest",

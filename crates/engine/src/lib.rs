@@ -1,13 +1,11 @@
 //! The engine: issues the I/O of a workload and times it, and returns a phase with histograms and windows.
 //!
 //! This crate is independent of devices, suites and outputs: it takes open files and measures the latencies of
-//! requests. The modules, in the order in which data flows through them:
+//! requests. The modules, in the order of the data flow:
 //!
 //! - [`Job`]: the phase to run;
-//! - `positions`, `sizes`, `random`, `arrivals`, `budget`: offset, time and size of the next request, if there is
-//!   one;
-//! - `worker`: the loop that keeps requests in flight and times them, over a `backend`, by its
-//!   `plan`;
+//! - `positions`, `sizes`, `random`, `arrivals`, `budget`: offset, size and due time of the next request;
+//! - `worker`: the loop that keeps requests in flight and times them, over a `backend`, by its `plan`;
 //! - `failures`: failed requests;
 //! - `uring` (over a `ring`) and `threads`: the two interfaces to the kernel;
 //! - `throttle` (`think_pause`, `flow`, `depth_search`): limits on issuing, below the depth;
@@ -17,8 +15,8 @@
 //! - `start`: common start of jobs that run at the same time;
 //! - `disks`: the engine of real I/O, which joins these.
 //!
-//! I/O that is no workload: [`list`], a list of requests, each issued once, and [`calls`], a fixed amount of work
-//! by blocking calls of the caller.
+//! I/O without a workload: [`list`], a list of requests, each issued once, and [`calls`], a fixed amount of work by
+//! blocking calls of the caller.
 
 mod arrivals;
 mod backend;

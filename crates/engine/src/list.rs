@@ -1,10 +1,10 @@
 //! A list of requests from a source: each is issued once, and the source is notified of its result.
 //!
-//! A workload describes a kind of I/O and ends when its figures are precise. A list names each request and
-//! ends when all were issued: to read each block of a volume once, or to write zeros to all of it. The error
-//! of a request is passed to the source, which decides what follows. The parts:
+//! A workload describes a kind of I/O and ends when its figures are precise. A list has individual requests and ends
+//! when all were issued: to read each block of a volume once, or to write zeros to all of it. The error of a request
+//! is passed to the source, which decides how to continue. The parts:
 //!
-//! - [`RequestSource`]: which request is next, and how many may be in flight;
+//! - [`RequestSource`]: the next request, and the number that may be in flight;
 //! - `drive`: the loop that keeps them in flight and times them, over a `submitter`;
 //! - `ring` and `pool`: io_uring, and threads that block;
 //! - [`simulated`]: a volume in virtual time, for tests of request sources.
@@ -39,36 +39,36 @@ pub enum Op {
     Read,
     /// Writes the data of [`List::memory`].
     Write,
-    /// Writes, and completes when the data is durable: RWF_DSYNC, which becomes FUA on devices that have it
+    /// Writes, and completes when the data is durable: RWF_DSYNC, which uses FUA on devices with support for it
     /// (pwritev2(2)).
     WriteDurable,
     /// Makes earlier writes durable: fdatasync(2). It has no offset and no length.
     Flush,
-    /// Gives the blocks back: a discard of a block device (BLKDISCARD), after which they may read as anything; of a
+    /// Deallocates the blocks: a discard of a block device (BLKDISCARD), after which they may read as anything; in a
     /// file a hole, which reads as zeros (fallocate(2), FALLOC_FL_PUNCH_HOLE).
     Discard,
 }
 
-/// Memory that a list's requests use.
+/// Buffers of a list's requests.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum BufferMode {
-    /// Reads only, each into a buffer of its own: some layers, such as dm-integrity, check the bytes that were
-    /// read, and would report errors in a buffer that several requests read into.
+    /// Reads only, each into a separate buffer: some layers, such as dm-integrity, verify the bytes that were read,
+    /// and would report errors in a buffer that several requests read into.
     Reads,
     /// Writes of zeros only, all from one buffer.
     Zeros,
-    /// Reads and writes, in a bounded amount of memory: beyond it, reads share buffers, and so do writes. Each
-    /// 4 KiB written differs from all others.
+    /// Reads and writes, in a bounded amount of memory: beyond it, reads share buffers, and so do writes. Each 4 KiB
+    /// written is unique.
     Mixed {
         /// Seed of the random data.
         seed: u64,
-        /// Share of each 4 KiB written that is zeros, 0 to 1: what a compressing layer saves.
+        /// Share of zeros in each 4 KiB written, 0 to 1, which a compressing layer saves.
         compressible: f64,
     },
 }
 
 impl BufferMode {
-    /// True if a request of this operation can use this memory.
+    /// True if a request with this operation can use this memory.
     fn fits(self, op: Op) -> bool {
         match op {
             Op::Read => self != BufferMode::Zeros,
@@ -78,25 +78,25 @@ impl BufferMode {
     }
 }
 
-/// A request to make.
+/// A request to issue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
     /// Operation.
     pub op: Op,
-    /// Number of the file in [`List::files`].
+    /// Index of the file in [`List::files`].
     pub file: u16,
     /// Offset, in bytes from the start of the target: a multiple of the alignment of direct I/O, which on a
     /// block device is the logical block size.
     pub offset: u64,
-    /// Length in bytes: a multiple of the same, more than 0 and at most [`List::largest`].
+    /// Length in bytes: a multiple of the same alignment, more than 0 and at most [`List::largest`].
     pub len: u32,
-    /// Value by which the source recognizes the request.
+    /// Identifier of the request for the source.
     pub tag: u64,
 }
 
 impl Request {
-    /// The request of the list's first file for a range of bytes, which is far below 4 GiB long, as
-    /// [`List::largest`] is.
+    /// A request on the list's first file for a range of bytes, whose length must be below 4 GiB (as [`List::largest`]
+    /// is).
     #[must_use]
     pub fn of(op: Op, range: &Range<u64>, tag: u64) -> Request {
         Request {
@@ -127,7 +127,7 @@ impl Request {
     }
 }
 
-/// Reason for which a request of a list failed.
+/// Reason why a request of a list failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
     /// The kernel's error number.
@@ -136,13 +136,13 @@ pub enum RequestError {
     /// The request transferred only its first bytes.
     #[error("only {moved} bytes of it were moved")]
     Short {
-        /// Bytes moved.
+        /// Number of bytes transferred.
         moved: u32,
     },
 }
 
 impl RequestError {
-    /// True if the device is gone, rather than only this range of it bad.
+    /// True if the device is gone, and not only this range of it unreadable.
     #[must_use]
     pub fn is_device_gone(&self) -> bool {
         matches!(
@@ -155,18 +155,18 @@ impl RequestError {
 /// A request of a list that has completed, with its times and result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CompletedRequest {
-    /// The request as it was given.
+    /// The request as issued.
     pub request: Request,
     /// Time of issue, since the start of the list.
     pub began: Nanos,
-    /// Time from issue until the completion was seen.
+    /// Time from issue until the completion was processed.
     pub latency: Nanos,
     /// Success, or the error of the request.
     pub result: Result<(), RequestError>,
 }
 
 impl CompletedRequest {
-    /// Bytes transferred: none where it failed, since the kernel does not report which part of it is good.
+    /// Number of bytes transferred; 0 after a failure, since the kernel does not report which part of it is valid.
     #[must_use]
     pub fn moved(&self) -> Bytes {
         match self.result {
@@ -181,11 +181,11 @@ impl CompletedRequest {
 pub enum Next {
     /// Issue this request.
     Request(Request),
-    /// Issue nothing until this time since the start of the list, or until a request completes. A time in the
-    /// past is a wait of 100 us. A wait of less than 10 us is a busy wait.
+    /// Issue nothing until this time since the start of the list, or until a request completes. A time in the past
+    /// means a wait of 100 us. A wait of less than 10 us is a busy wait.
     Wait(Nanos),
-    /// Issue nothing more. This is final: a source that may repeat a request in flight returns `Wait` until
-    /// that has completed.
+    /// Issue nothing more. This is final: a source that may repeat a request that is still in flight returns `Wait`
+    /// until that has completed.
     End,
 }
 
@@ -200,7 +200,8 @@ pub trait RequestSource {
     /// since the start of the list.
     fn next(&mut self, now: Nanos) -> Next;
 
-    /// True if a request may be a discard: where a ring takes none of a block device, threads make all requests.
+    /// True if a request may be a discard: if a ring does not support discards of a block device, threads are used for
+    /// all requests.
     fn may_discard(&self) -> bool {
         false
     }
@@ -213,20 +214,20 @@ pub trait RequestSource {
 pub struct List<'a> {
     /// The open files or devices, with O_DIRECT.
     pub files: &'a [&'a File],
-    /// Memory that is read into and written from.
+    /// Memory for the data of requests.
     pub memory: BufferMode,
     /// Limit of [`RequestSource::depth`], from 1 to [`MAX_IN_FLIGHT`].
     pub max_in_flight: u32,
-    /// The largest request, at most 64 MiB. Reads use a buffer of this size for each request
-    /// in flight, up to the highest number that was in flight.
+    /// Maximum size of a request, at most 64 MiB. Reads use a buffer of this size for each request in flight, up to
+    /// the highest number in flight so far.
     pub largest: Bytes,
     /// Interface to the kernel.
     pub interface: IoInterface,
-    /// Set by a signal handler: nothing more is issued, and the list ends when all in flight has completed.
+    /// Set by a signal handler: nothing more is issued, and the list ends when all requests in flight have completed.
     pub interrupt: &'a AtomicBool,
 }
 
-/// Reason for which a list ended.
+/// Reason why a list ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndReason {
     /// The source returned [`Next::End`].
@@ -238,22 +239,22 @@ pub enum EndReason {
 /// Summary of a list's run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ListSummary {
-    /// Interface that the I/O used.
+    /// Interface that was used for the I/O.
     pub kind: EngineUsed,
-    /// Reason for which it ended.
+    /// Reason why it ended.
     pub ended: EndReason,
-    /// Processor time that this process used meanwhile, with the kernel threads of its io_uring.
+    /// Processor time of this process during the run, including the kernel threads of its io_uring.
     pub cpu: CpuTime,
 }
 
-/// An engine that runs lists, by real I/O or in a simulation. Several lists may run at once, each on a thread
-/// of its own.
+/// An engine that runs lists, with real I/O or in a simulation. Several lists may run at once, each on a separate
+/// thread.
 pub trait ListEngine: Sync {
     /// Runs one list to its end. When it returns, nothing is in flight, unless the ring failed.
     ///
     /// # Errors
-    /// When the list or a request of its source is invalid for the target, when the kernel refuses the
-    /// requested interface, or when there is no memory. The failure of a request is not an error of the list.
+    /// When the list or a request of its source is invalid for the target, when the kernel refuses the requested
+    /// interface, or when memory cannot be allocated. The failure of a request is not an error of the list.
     fn run(
         &self,
         list: &List<'_>,

@@ -1,4 +1,4 @@
-//! Workers of a phase: their number, the share of each, and the state that they have in common.
+//! Workers of a phase: their number, the share of each, and their shared state.
 
 use std::fs::File;
 use std::io;
@@ -31,7 +31,7 @@ use crate::uring::{self, Uring};
 use crate::verify::Verifier;
 use crate::worker::Worker;
 
-/// Maximum number of requests in flight of an open loop by blocking calls.
+/// Maximum number of requests in flight of an open loop with blocking calls.
 const OPEN_LOOP_WORKERS: u32 = 512;
 /// Interval at which a job that has not begun checks whether it must end.
 const POLL_INTERVAL: Nanos = Nanos(20_000_000);
@@ -56,7 +56,7 @@ impl WorkerCounts {
                         .to_owned(),
                 ));
             }
-            // A request that finds no free worker waits in the schedule, and is timed from its due time.
+            // A request without a free worker waits in the schedule, and is timed from its due time.
             _ if workload.rate_per_s.is_some() => {
                 let most = (OPEN_LOOP_WORKERS / workload.threads).max(1);
                 (workload.depth.min(most), 1)
@@ -78,14 +78,14 @@ impl WorkerCounts {
         })
     }
 
-    /// A remark where fewer requests can be in flight than was requested.
+    /// A remark if fewer requests can be in flight than requested.
     pub(crate) fn depth_note(&self, workload: &Workload) -> Option<String> {
         let most = u64::from(self.workers) * u64::from(self.slots);
         (most < workload.in_flight())
             .then(|| format!("at most {most} requests in flight, with a thread for each"))
     }
 
-    /// Shares of the workers of each thread, with the first of them leading.
+    /// Shares of the workers of each thread; the first of them leads.
     fn shares(&self, phase_state: &PhaseState<'_>, start: u64) -> Vec<ThreadShare> {
         let (job, clock) = (phase_state.job, phase_state.clock);
         let workload = job.workload;
@@ -96,7 +96,7 @@ impl WorkerCounts {
             let arrivals = |rate: f64| {
                 let a_second = clock.ticks(Nanos::from_secs(1)) as f64;
                 let mean_gap = a_second * f64::from(workload.threads) / rate;
-                // A different sequence from that of the positions.
+                // A sequence that differs from that of the positions.
                 let seed = derive_seed(!job.seed, u64::from(thread));
                 let even = details.is_some_and(|details| details.even_rate);
                 Arc::new(Mutex::new(Arrivals::new(mean_gap, start, seed, even)))
@@ -118,25 +118,25 @@ impl WorkerCounts {
     }
 }
 
-/// True if several requests in flight wait for the same pause.
+/// True if several requests in flight must complete before one pause.
 fn pauses_together(workload: &Workload) -> bool {
     let details = workload.details.as_deref();
     workload.depth > 1 && details.is_some_and(|details| details.think.is_some())
 }
 
-/// Number of windows of a phase that are its ramp, and not counted.
+/// Number of windows of a phase that belong to its ramp, and are not counted.
 pub(crate) fn ramp_windows(job: &Job<'_>) -> usize {
     let details = job.workload.details.as_ref();
     details.map_or(0, |details| details.ramp.0.div_ceil(job.window.0) as usize)
 }
 
-/// Time by which a job begins later than others.
+/// Delay after which a job begins.
 fn delay(job: &Job<'_>) -> Nanos {
     let details = job.workload.details.as_ref();
     details.map_or(Nanos(0), |details| details.delay)
 }
 
-/// The slices of a phase, with its ramp; a phase always has at least one.
+/// The slices of a phase, including its ramp; a phase has at least one.
 fn timetable(job: &Job<'_>, clock: Clock, start: u64) -> Timetable {
     let slice = job.window.0 / SLICES as u64;
     Timetable {
@@ -152,7 +152,7 @@ pub(crate) struct PhaseState<'a> {
     pub files: &'a [&'a File],
     pub clock: Clock,
     pub worker_counts: &'a WorkerCounts,
-    /// Barrier of the workers of this job, before one of them waits for the other jobs.
+    /// Barrier of the workers of this job, which they pass before one of them waits for the other jobs.
     pub ready: StartBarrier,
     pub start: &'a StartGroup,
     pub begin: OnceLock<(Timetable, Vec<ThreadShare>)>,
@@ -218,7 +218,7 @@ impl PhaseState<'_> {
         }
     }
 
-    /// Waits for the start of a job that begins later than others, unless it ends before.
+    /// Waits for the delayed start of a job, unless the job ends before.
     fn wait_until(&self, start: u64) {
         let ends = || self.job.interrupt.load(Relaxed) || self.enough.load(Relaxed);
         loop {
@@ -230,7 +230,7 @@ impl PhaseState<'_> {
         }
     }
 
-    /// Throttle of a worker with so many slots, in a phase that begins at `start`.
+    /// Throttle of a worker with this number of slots, in a phase that begins at `start`.
     fn throttle(&self, slots: u32, start: u64) -> Throttle {
         let Some(details) = self.job.workload.details.as_deref() else {
             return Throttle::default();
@@ -248,7 +248,7 @@ impl PhaseState<'_> {
         }
     }
 
-    /// Ticks that reads, and that writes and trims may take at the most.
+    /// Maximum ticks of reads, and of writes and trims.
     fn longest(&self) -> [u64; 2] {
         let details = self.job.workload.details.as_deref();
         let most = details.and_then(|details| details.max_latency);

@@ -18,11 +18,11 @@ pub(crate) struct Plan<'a> {
     pub workload: &'a Workload,
     pub timetable: Timetable,
     pub seed: u64,
-    /// Requests that may still be issued, where their number is limited.
+    /// Requests that may still be issued; `None` without a limit.
     pub budget: Option<&'a Budget>,
-    /// Requests before this tick do not count: they belong to the ramp.
+    /// Requests before this tick are not counted: they belong to the ramp.
     pub free_until: u64,
-    /// Ticks that reads, and that writes and trims may take at the most.
+    /// Maximum ticks of reads, and of writes and trims.
     pub longest: [u64; 2],
     /// Set by the signal handler.
     pub interrupt: &'a AtomicBool,
@@ -35,8 +35,8 @@ pub(crate) struct Plan<'a> {
 }
 
 impl Plan<'_> {
-    /// True if a request that completes at `now` took longer than allowed. As in fio syncs may take any time, and so
-    /// may all requests in the ramp.
+    /// True if a request that completes at `now` took longer than allowed. As in fio, syncs have no limit, nor have
+    /// requests in the ramp.
     #[inline(always)]
     pub(crate) fn is_late(&self, direction: Direction, started: u64, now: u64) -> bool {
         let longest = match direction {
@@ -48,33 +48,33 @@ impl Plan<'_> {
     }
 }
 
-/// State that the workers for one thread of the workload share: a ring is one worker with many slots;
-/// blocking calls take a worker for each request in flight.
+/// State that the workers of one thread of the workload share: a ring is one worker with many slots; with blocking
+/// calls there is a worker for each request in flight.
 #[derive(Clone)]
 pub(crate) struct ThreadShare {
     pub positions: PositionGenerator,
     /// Open loop: the next free worker takes the next arrival.
     pub arrivals: Option<Arc<Mutex<Arrivals>>>,
-    /// Closed loop: a direction, and when its requests are due.
+    /// Closed loop with a rate for one direction: that direction, and the due times of its requests.
     pub one_sided: Option<(Direction, Arc<Mutex<Arrivals>>)>,
     /// True for the worker that counts requests waiting in the shared schedule.
     pub leads: bool,
-    /// Requests that this worker keeps in flight.
+    /// Number of requests that this worker keeps in flight.
     pub slots: u32,
     /// Throttle of this worker.
     pub throttle: Option<Box<Throttle>>,
 }
 
-/// Result of a worker when its loop is over.
+/// Result of a worker after its loop.
 #[derive(Debug)]
 pub(crate) struct WorkerEnd {
-    /// The last window, cut short.
+    /// The last, shortened window.
     pub cut: WindowTally,
     /// Completions after the last window.
     pub drained: Flows,
     /// Time from the end until the last completion, in ticks.
     pub drain_ticks: u64,
-    /// The depth that a search found.
+    /// The result of a search for the depth.
     pub depth: Option<u32>,
     /// Non-fatal failures.
     pub failed: FailedRequests,

@@ -1,4 +1,4 @@
-//! Positions of requests: the file of each, and the offset in it.
+//! Positions of requests: file and offset.
 
 mod append;
 mod extended;
@@ -17,18 +17,18 @@ use crate::random::{Random, derive_seed};
 use extended::{Alignments, ExtendedPositions};
 pub(crate) use position::{in_file, position_in};
 
-/// Generator of the positions of a thread's requests. Clones share the position of a sequential thread, as the
-/// workers of one thread do.
+/// Generator of the positions of a thread's requests. Clones share the position of a sequential thread, as for the
+/// workers of one thread.
 #[derive(Clone)]
 pub(crate) struct PositionGenerator {
     block: u64,
-    /// The first block of the part that this thread uses.
+    /// The first block of this thread's part.
     first: u64,
     /// Number of blocks of that part.
     blocks: u64,
-    /// Sequential: number of requests so far.
+    /// Number of requests so far, of a sequential thread.
     issued: Option<Arc<AtomicU64>>,
-    /// Extended options, where a workload has more than a pattern.
+    /// Extended options, if a workload has more than a pattern.
     detailed: Option<ExtendedPositions>,
 }
 

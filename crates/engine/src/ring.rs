@@ -1,5 +1,5 @@
-//! A ring of io_uring with registered files, timers and all features that the kernel grants. The requests and their
-//! buffers are the caller's.
+//! An io_uring ring with registered files, timers and all features that the kernel grants. The caller provides the
+//! requests and their buffers.
 
 #![allow(unsafe_code)]
 
@@ -16,7 +16,7 @@ use crate::backend::Completion;
 use crate::buffers::Buffers;
 use crate::clock::Clock;
 
-/// User data of a timer's completion, which belongs to no slot.
+/// User data of a timer's completion, which has no slot.
 const TIMER: u64 = u64::MAX;
 
 /// Features that the kernel granted.
@@ -27,7 +27,7 @@ pub(crate) struct RingFeatures {
     pub deferred: bool,
     /// True if the submission queue has no index array (Linux 6.6).
     pub no_array: bool,
-    /// The buffers are pinned once instead of at each request. `None` where that was not requested.
+    /// True if the buffers are pinned once instead of at each request; `None` if that was not requested.
     pub fixed_buffers: Option<bool>,
 }
 
@@ -49,7 +49,7 @@ impl RingFeatures {
     }
 }
 
-/// Checks that the kernel allows a ring for `slots` requests. Containers often refuse it by seccomp, others by
+/// Checks that the kernel permits a ring for `slots` requests. Containers often refuse it by seccomp, others by
 /// `kernel.io_uring_disabled`, and before Linux 5.12 the limit on locked memory may.
 ///
 /// # Errors
@@ -101,10 +101,10 @@ fn build(entries: u32) -> io::Result<(IoUring, RingFeatures)> {
     Err(refusal)
 }
 
-/// A ring, for the thread that made it.
+/// A ring, for use on the thread that created it.
 pub(crate) struct Ring {
     ring: IoUring,
-    /// Requests that were queued and whose completions have not been taken.
+    /// Number of queued requests whose completions were not yet taken.
     in_flight: u32,
     clock: Clock,
     granted: RingFeatures,
@@ -123,7 +123,7 @@ impl Ring {
         let mut submitter = ring.submitter();
         let files: Vec<_> = files.iter().map(|file| file.as_raw_fd()).collect();
         submitter.register_files(&files)?;
-        // Saves a look-up in each call; older kernels do without.
+        // Saves a lookup in each call; older kernels do not support it.
         let _ = submitter.register_ring_fd();
         Ok(Ring {
             ring,
@@ -135,8 +135,8 @@ impl Ring {
         })
     }
 
-    /// Has the kernel pin the buffers once instead of at each request. False where it refuses, as with a low limit
-    /// on locked memory.
+    /// Makes the kernel pin the buffers once instead of at each request. False if it refuses, as with a low limit on
+    /// locked memory.
     ///
     /// # Safety
     /// The buffers must stay in place until nothing is in flight.
@@ -152,10 +152,9 @@ impl Ring {
         fixed
     }
 
-    /// Lets `most` requests block in the kernel at once. Requests that cannot be queued at the
-    /// device without waiting, such as those that the kernel splits, go to kernel threads, and
-    /// without this there are four of these a processor (io_uring_register(2),
-    /// IORING_REGISTER_IOWQ_MAX_WORKERS, Linux 5.15), whatever the ring's length.
+    /// Permits `most` requests to block in the kernel at once. Requests that cannot be queued at the device without
+    /// waiting, such as those that the kernel splits, are passed to kernel threads, of which there are otherwise four
+    /// a processor, whatever the ring's length (io_uring_register(2), IORING_REGISTER_IOWQ_MAX_WORKERS, Linux 5.15).
     pub(crate) fn allow_blocking(&self, most: u32) {
         // Older kernels have their own limit.
         let _ = self
@@ -169,7 +168,7 @@ impl Ring {
         self.granted
     }
 
-    /// Requests that were queued and whose completions have not been taken.
+    /// Number of queued requests whose completions were not yet taken.
     pub(crate) fn in_flight(&self) -> u32 {
         self.in_flight
     }
@@ -177,8 +176,8 @@ impl Ring {
     /// Queues a slot's request.
     ///
     /// # Safety
-    /// The request's buffer must stay in place until its completion was taken, and nothing but the
-    /// kernel may depend on what it holds until then.
+    /// The request's buffer must stay in place until its completion was taken, and nothing but the kernel may depend
+    /// on its contents until then.
     #[inline(always)]
     pub(crate) unsafe fn push(&mut self, slot: u32, entry: squeue::Entry) {
         self.in_flight += 1;
@@ -193,16 +192,16 @@ impl Ring {
     unsafe fn queue(&mut self, entry: &squeue::Entry) {
         // SAFETY: as the caller promised.
         while unsafe { self.ring.submission().push(entry) }.is_err() {
-            // There is room for every slot and the usual timers; should the queue be full all the same, submitting
-            // makes room. A ring that fails here returns its error from the next wait.
+            // There is room for every slot and the usual timers; if the queue is full anyway, submitting makes room. A
+            // ring that fails here returns its error from the next wait.
             if self.ring.submit().is_err() {
                 return;
             }
         }
     }
 
-    /// Sets a timer unless an earlier one is set. Timers are cheaper than a time limit
-    /// on each wait, and older kernels have them too.
+    /// Sets a timer, unless an earlier one is set. Timers are cheaper than a timeout for each wait, and older kernels
+    /// support them too.
     fn wake_by(&mut self, wake_at: u64) {
         if self.timers.peek().is_some_and(|set| set.0 <= wake_at) {
             return;
@@ -265,8 +264,8 @@ impl Ring {
     }
 }
 
-/// The result of a system call on the ring. After a signal, or where the kernel is short of memory for a moment, the
-/// queued entries stay queued, and the next call submits them.
+/// The result of a system call on the ring. After a signal or a temporary lack of memory, the queued entries stay
+/// queued, and the next call submits them.
 fn ignore_transient(entered: io::Result<usize>) -> io::Result<()> {
     match entered {
         Ok(_) => Ok(()),
@@ -283,9 +282,9 @@ fn ignore_transient(entered: io::Result<usize>) -> io::Result<()> {
 }
 
 impl Drop for Ring {
-    /// Unregisters the files. The kernel frees a ring some time after it was closed, even after the process has
-    /// ended, and until then registered files would keep their file system busy: `umount` right after a run would
-    /// fail, and a device would stay claimed.
+    /// Unregisters the files. The kernel frees a ring some time after it was closed, even after the process has ended,
+    /// and until then registered files would keep their file system busy: `umount` immediately after a run would fail,
+    /// and a device would stay claimed.
     fn drop(&mut self) {
         let _ = self.ring.submitter().unregister_files();
     }
@@ -295,7 +294,7 @@ impl Drop for Ring {
 mod tests {
     use super::*;
 
-    /// A limit of 0 changes nothing and returns the current one.
+    /// A limit of 0 changes nothing and returns the present one.
     #[test]
     fn the_limit_of_blocking_requests_is_set() {
         let file = File::open("/dev/null").unwrap();

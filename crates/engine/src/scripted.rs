@@ -1,4 +1,4 @@
-//! An engine without I/O, which returns phases from a script, so that commands are tested with known histograms.
+//! An engine without I/O, which returns phases from a script, to test commands with known histograms.
 
 use record::{
     ClockKind, CpuTime, Direction, EngineKind, EngineUsed, Flow, Histogram, HostConditions, Phase,
@@ -53,7 +53,7 @@ where
     }
 }
 
-/// A phase that consists of `windows` and nothing else.
+/// A phase with only `windows`.
 fn phase_of(job: &Job<'_>, windows: Vec<Window>, stopped: StopReason) -> Phase {
     let total = |direction: Direction| {
         let mut flow: Option<Flow> = None;

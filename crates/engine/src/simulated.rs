@@ -12,16 +12,16 @@ use crate::clock::ThreadCounters;
 pub(crate) struct SimulatedDisk {
     pub now: u64,
     pub latency: u64,
-    /// A stall: requests that would complete within it complete at its end.
+    /// A stall (start, end): requests that would complete within it complete at its end.
     pub stall: Option<(u64, u64)>,
-    /// Times in which the thread has no processor, in order.
+    /// Time ranges in which the thread has no processor, in order.
     pub without_processor: Vec<(u64, u64)>,
-    /// True if the thread computes during a request, as on memory; otherwise it sleeps.
+    /// True if the thread computes during a request, as with data in memory; otherwise it sleeps.
     pub computes: bool,
     spent: ThreadCounters,
     /// Offset of requests that fail, and their negative error number.
     pub fails_at: Option<(u64, i32)>,
-    /// Bytes transferred by each request; `None` for all of its bytes.
+    /// Number of bytes transferred by each request; `None` for all.
     pub block: Option<i32>,
     queued: Vec<(u32, Direction, u64, u32)>,
     in_flight: Vec<(u64, Completion)>,

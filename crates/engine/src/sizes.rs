@@ -7,7 +7,7 @@ use crate::random::Random;
 /// Generator of the sizes of a workload's requests.
 #[derive(Clone)]
 pub(crate) struct Sizes {
-    /// Size of requests of a direction without sizes of its own.
+    /// Size of requests of a direction without a distribution of sizes.
     block: u64,
     read: Vec<(u64, u64)>,
     write: Vec<(u64, u64)>,
@@ -85,7 +85,7 @@ mod tests {
             .collect();
         for (kib, share) in [(4, 0.1), (64, 0.5), (32, 0.4)] {
             let seen = draws.iter().filter(|size| **size == kib << 10).count() as f64 / 1e5;
-            // Binomial: a deviation of at most 0.0016.
+            // Binomial: a standard deviation of at most 0.0016.
             assert!((seen - share).abs() < 0.01, "{kib} KiB: {seen}");
         }
         assert_eq!(sizes.draw(Direction::Write, &mut random), 8 << 10);

@@ -8,12 +8,12 @@ use crate::clock::Clock;
 use crate::flow::{FlowGroups, FlowHandle};
 use crate::start_barrier::StartBarrier;
 
-/// Shortest pause of a job that is ahead of its share.
+/// Minimum pause of a job that is ahead of its share.
 const MIN_PAUSE: Nanos = Nanos(50_000);
 
-/// Jobs that run at the same time and begin at one tick. Filling the memory of a job with random bytes may take
-/// seconds; if each job began as soon as it was ready, the first and the last would have the disk to
-/// themselves, and their windows would cover different times.
+/// Jobs that run at the same time and begin at the same tick. To fill a job's memory with random bytes may take
+/// seconds; if each job began as soon as it was ready, the first and the last would use the disk alone for a while,
+/// and their windows would cover different times.
 pub struct StartGroup {
     jobs: u32,
     ready: StartBarrier,
@@ -22,7 +22,7 @@ pub struct StartGroup {
 }
 
 impl StartGroup {
-    /// A group of so many jobs, each of which runs on a thread of its own.
+    /// A group of this number of jobs, each of which runs on a separate thread.
     pub fn of(jobs: u32) -> StartGroup {
         StartGroup {
             jobs,
@@ -54,8 +54,8 @@ impl StartGroup {
         *self.tick.get_or_init(|| clock.now())
     }
 
-    /// Guard to hold while a job runs: when it is dropped, the others no longer wait for the job, which may have
-    /// failed before it was ready.
+    /// A guard for the time in which a job runs: when it is dropped, the others no longer wait for the job, which may
+    /// have failed before it was ready.
     pub(crate) fn pending(&self) -> PendingStart<'_> {
         PendingStart(self)
     }

@@ -1,8 +1,8 @@
-//! A barrier at which threads wait for each other, and which is opened early when one of them never arrives.
+//! A barrier at which threads wait for each other, and which can be opened early if one of them never arrives.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 
-/// A barrier that opens when all threads have arrived, or when one opens it.
+/// A barrier that opens when all threads have arrived, or when `open` is called.
 pub(crate) struct StartBarrier {
     /// Number of threads that have not arrived yet; at 0 the barrier is open.
     missing: Mutex<usize>,
@@ -33,7 +33,7 @@ impl StartBarrier {
         }
     }
 
-    /// Opens the barrier for all threads that wait, and for those that arrive later.
+    /// Opens the barrier for all waiting threads, and for those that arrive later.
     pub(crate) fn open(&self) {
         *self.missing.lock().unwrap_or_else(PoisonError::into_inner) = 0;
         self.opened.notify_all();

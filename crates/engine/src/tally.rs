@@ -9,7 +9,7 @@ pub(crate) const SLICES: usize = 10;
 /// Counts of one direction in one window.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FlowTally {
-    /// Complete slices, and at the end of a phase the one that was cut short.
+    /// Complete slices, and at the end of a phase a shortened one.
     pub slices: Vec<Slice>,
     /// Latency in ticks, from the scheduled time.
     pub latency: Histogram,
@@ -57,7 +57,7 @@ pub(crate) fn flows_for(workload: &Workload) -> Flows {
             Direction::Commit => workload.sync_every > 0,
             Direction::Trim => workload.trims_first(),
         };
-        // Only reads and writes have due times, from which the time of submission may differ.
+        // Only reads and writes have due times, which may differ from the time of submission.
         let timed_twice = open_loop && matches!(direction, Direction::Read | Direction::Write);
         used.then(|| FlowTally::new(timed_twice))
     })
@@ -91,11 +91,11 @@ pub(crate) struct WindowTally {
     pub ticks: u64,
     /// The counts.
     pub flows: Flows,
-    /// Requests in flight or due when it ended.
+    /// Number of requests in flight or due at its end.
     pub in_flight: u64,
     /// The share of the time in which the worker ran or waited for a processor.
     pub busy_share: f64,
-    /// Processor time that the worker's thread used.
+    /// Processor time of the worker's thread.
     pub cpu: CpuTime,
 }
 
@@ -106,7 +106,7 @@ pub(crate) struct Timetable {
     pub start: u64,
     /// The length of a slice, in ticks.
     pub slice: u64,
-    /// Largest number of slices of the phase.
+    /// Maximum number of slices of the phase.
     pub slices: u64,
 }
 
@@ -116,7 +116,7 @@ impl Timetable {
         self.start + (index + 1) * self.slice
     }
 
-    /// The tick at which the phase ends at the latest.
+    /// The latest tick at which the phase ends.
     pub(crate) fn end(&self) -> u64 {
         self.start + self.slices * self.slice
     }
@@ -170,8 +170,8 @@ impl Tally {
         }
     }
 
-    /// Closes every slice that ended by `now`. A window that is complete is passed to
-    /// `hand_on`; after a stall there may be several.
+    /// Closes every slice that ended by `now`. A complete window is passed to `hand_on`; after a stall there may be
+    /// several.
     pub(crate) fn advance(&mut self, now: u64, mut hand_on: impl FnMut(usize, u64, Flows)) {
         while now >= self.slice_end && self.slice < self.timetable.slices {
             self.close_slice();
@@ -189,7 +189,7 @@ impl Tally {
         }
     }
 
-    /// The window that was cut short at `now`: its index, its length and its counts.
+    /// The window that is shortened at `now`: its index, its length and its counts.
     pub(crate) fn cut(mut self, now: u64) -> (usize, u64, Flows) {
         let index = self.slice / SLICES as u64;
         let began = self.timetable.start + index * SLICES as u64 * self.timetable.slice;

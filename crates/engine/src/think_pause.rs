@@ -1,28 +1,29 @@
-//! Think time of a worker: pauses, as of an application that processes what it has read.
+//! Think time of a worker: pauses, like those of an application that processes the data it has read.
 
 use record::{Nanos, ThinkTime};
 
-/// Think time of a worker. As in fio (`handle_thinktime` in backend.c) what is in flight when a pause is due is
-/// waited for first, and counts for the next pause: with many requests in flight a pause may follow a single one.
+/// Think time of a worker. As in fio (`handle_thinktime` in backend.c), the requests in flight when a pause is due
+/// must complete first, and count towards the next pause: with many requests in flight a pause may follow a single
+/// one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ThinkPause {
     /// Length of a pause, in ticks.
     ticks: u64,
-    /// Requests after which a pause is due.
+    /// Number of requests after which a pause is due.
     every: Option<u64>,
     /// Ticks of I/O after which a pause is due.
     io_ticks: Option<u64>,
-    /// True if requests count when they are issued, and not when they have completed.
+    /// True if requests count when they are issued, and not when they complete.
     counts_issued: bool,
-    /// True if pauses postpone what a rate has due.
+    /// True if pauses postpone the due times of a rate.
     stops_rate: bool,
     /// Requests counted since the last pause was due.
     counted: u64,
     /// End of the last pause; before the first, the start of the phase.
     since: u64,
-    /// True if a pause is due, and waits for what is in flight.
+    /// True if a pause is due, and waits for the requests in flight.
     draining: bool,
-    /// End of the pause; 0 where there is none.
+    /// End of the pause; 0 without one.
     until: u64,
 }
 
@@ -50,8 +51,8 @@ impl ThinkPause {
         self.draining || self.until > 0
     }
 
-    /// Processes a request that was issued at `now`. Where that fills the depth, fio waits for one to complete
-    /// before it asks whether a pause is due.
+    /// Counts a request that was issued at `now`. If it fills the depth, fio waits for one to complete before it
+    /// checks whether a pause is due.
     pub(crate) fn issued(&mut self, now: u64, is_full: bool) {
         self.counted += u64::from(self.counts_issued);
         if !is_full {
@@ -59,8 +60,8 @@ impl ThinkPause {
         }
     }
 
-    /// Processes a request that completed at `now`, which leaves `in_flight` requests in flight. Syncs do not
-    /// count. Returns the length of a pause that begins and postpones what a rate has due.
+    /// Counts a request that completed at `now`, which leaves `in_flight` requests in flight. Syncs do not count.
+    /// Returns the length of a pause that begins and postpones the due times of a rate.
     pub(crate) fn completed(&mut self, counts: bool, now: u64, in_flight: usize) -> Option<u64> {
         self.counted += u64::from(counts && !self.counts_issued);
         if !self.draining {
@@ -84,9 +85,10 @@ impl ThinkPause {
         }
     }
 
-    /// Time from which the latency of a request that was due at `due` counts. What was due in the last pause waited
-    /// for the worker, and counts from its end; what was due before it waited for the disk. Where pauses postpone what
-    /// a rate has due, `due` is later by the pause already, also of a request that was late when it began.
+    /// Time from which the latency of a request that was due at `due` counts. A request that became due in the last
+    /// pause waited for the worker, and counts from the end of the pause; one that was due before waited for the disk.
+    /// If pauses postpone the due times of a rate, `due` already includes the pause, also for a request that was late
+    /// when the pause began.
     pub(crate) fn counts_from(&self, due: u64) -> u64 {
         let due_in_pause = due >= self.since.saturating_sub(self.ticks);
         match due_in_pause && !self.stops_rate {

@@ -10,7 +10,7 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 /// Applies settings to the calling thread.
 ///
 /// # Errors
-/// The kernel's error, with the setting that it refused.
+/// The kernel's error, with the refused setting.
 pub(crate) fn apply(settings: &ThreadSettings) -> io::Result<()> {
     if !settings.cpus.is_empty() {
         bind(&settings.cpus).map_err(|error| refused("the processors of a job", &error))?;
@@ -53,8 +53,9 @@ fn bind(cpus: &[u32]) -> io::Result<()> {
 }
 
 fn renice(nice: i32) -> io::Result<()> {
-    // In Linux a nice value is a thread's; 0 is the calling one (setpriority(2), "C library/kernel differences").
-    // SAFETY: the call takes numbers alone.
+    // In Linux a nice value belongs to a thread; 0 is the calling one (setpriority(2), "C library/kernel
+    // differences").
+    // SAFETY: the call only takes numbers.
     checked(i64::from(unsafe {
         libc::setpriority(libc::PRIO_PROCESS as _, 0, nice)
     }))
@@ -63,7 +64,7 @@ fn renice(nice: i32) -> io::Result<()> {
 fn prioritize(priority: Priority) -> io::Result<()> {
     /// IOPRIO_WHO_PROCESS: a thread; 0 is the calling one.
     const THREAD: libc::c_int = 1;
-    // SAFETY: the call takes numbers alone.
+    // SAFETY: the call only takes numbers.
     checked(unsafe {
         libc::syscall(
             libc::SYS_ioprio_set,
@@ -113,7 +114,7 @@ fn checked(result: i64) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// Runs `work` on a thread of its own, since the settings are the thread's.
+    /// Runs `work` on a separate thread, since the settings belong to a thread.
     fn on_a_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
         std::thread::scope(|scope| scope.spawn(work).join().unwrap())
     }
@@ -145,7 +146,7 @@ mod tests {
             apply(&settings).unwrap();
             let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
             let (_, fields) = stat.rsplit_once(") ").unwrap();
-            // The nice value is field 19, and the state, which comes behind the name, field 3.
+            // The nice value is field 19, and the state, which follows the name, field 3.
             let nice = fields.split(' ').nth(16).unwrap().to_owned();
             // SAFETY: the call takes numbers alone.
             let priority = unsafe { libc::syscall(libc::SYS_ioprio_get, 1, 0) };

@@ -1,5 +1,5 @@
-//! Blocking calls: pread, pwrite, fdatasync and discards, a thread for each request in flight. They
-//! work everywhere, and are what a database's log writer calls.
+//! Blocking calls (pread, pwrite, fdatasync and discards), with a thread for each request in flight. They work
+//! everywhere, and are the calls of a database's log writer.
 
 use std::fs::File;
 use std::num::NonZeroU64;
@@ -17,7 +17,7 @@ use crate::discard;
 use crate::positions::in_file;
 use crate::random::Random;
 
-/// The interface to the kernel of one thread. It has one slot, numbered 0.
+/// The interface to the kernel of one thread, with a single slot, 0.
 pub(crate) struct Blocking<'a> {
     files: &'a [&'a File],
     buffers: Buffers,
@@ -32,13 +32,13 @@ pub(crate) struct Blocking<'a> {
 /// Rules of a thread's calls.
 #[derive(Clone, Copy)]
 pub(crate) struct Rules {
-    /// Syncs are fsync instead of fdatasync.
+    /// True if syncs are fsync instead of fdatasync.
     pub full_sync: bool,
-    /// True if each write is made to differ here, and not by the worker.
+    /// True if writes are made unique here, and not by the worker.
     pub stamps: bool,
-    /// Writes are discards.
+    /// True if writes are discards.
     pub trims: bool,
-    /// True if the job reads and writes data that the worker does not use.
+    /// True if the job reads and writes, and the worker does not use the data.
     pub mixed: bool,
 }
 
@@ -46,7 +46,7 @@ impl<'a> Blocking<'a> {
     /// Blocking calls of at most `block` bytes on `files`, for the calling thread.
     ///
     /// # Errors
-    /// When the kernel gives no memory.
+    /// When the kernel cannot allocate the memory.
     pub(crate) fn new(
         files: &'a [&'a File],
         block: u32,
@@ -54,8 +54,8 @@ impl<'a> Blocking<'a> {
         clock: Clock,
         rules: Rules,
     ) -> io::Result<Self> {
-        // An open loop sleeps until a request is due. By default the kernel wakes it up to 50 us
-        // late (prctl(2), PR_SET_TIMERSLACK), which would go into the latency.
+        // An open loop sleeps until a request is due. By default the kernel wakes it up to 50 us late (prctl(2),
+        // PR_SET_TIMERSLACK), which would be part of the latency.
         let _ = set_current_timer_slack(NonZeroU64::new(1));
         Ok(Blocking {
             files,

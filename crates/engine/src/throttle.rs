@@ -1,4 +1,4 @@
-//! Throttling of a worker: think time, shares between jobs, a search for a depth, reading back.
+//! Throttling of a worker: think time, shares between jobs, a search for the depth, reading back.
 
 use crate::depth_search::Search;
 use crate::flow::FlowHandle;
@@ -21,14 +21,14 @@ pub(crate) struct Backlog {
 }
 
 impl Backlog {
-    /// A backlog that is read back after so many writes.
+    /// A backlog that is read back after this number of writes.
     pub(crate) fn new(every: u32) -> Backlog {
         Backlog { every, written: 0 }
     }
 }
 
 impl Throttle {
-    /// The throttle, if it has any part.
+    /// The throttle; `None` if it has no part.
     pub(crate) fn if_any(self) -> Option<Box<Throttle>> {
         let any = self.think_pause.is_some()
             || self.flow.is_some()
@@ -47,7 +47,7 @@ impl Throttle {
             || self.flow.as_mut().is_some_and(|it| it.is_blocked(now))
     }
 
-    /// Counts a request that was issued at `now`, and filled the depth or did not.
+    /// Counts a request that was issued at `now`; `is_full` if it filled the depth.
     pub(crate) fn issued(&mut self, now: u64, is_full: bool) {
         if let Some(think_pause) = &mut self.think_pause {
             think_pause.issued(now, is_full);
@@ -58,7 +58,7 @@ impl Throttle {
     }
 
     /// Counts a request that completed at `now` after `latency`, which leaves `in_flight` requests in flight. Returns
-    /// the length of a pause that begins and postpones what a rate has due.
+    /// the length of a pause that begins and postpones the due times of a rate.
     pub(crate) fn completed(
         &mut self,
         now: u64,
@@ -79,12 +79,12 @@ impl Throttle {
         pause
     }
 
-    /// True if writes must be read back before another request goes out.
+    /// True if writes must be read back before another request is issued.
     pub(crate) fn reads_back_next(&self) -> bool {
         (self.backlog.as_ref()).is_some_and(|backlog| backlog.written >= backlog.every)
     }
 
-    /// Empties the backlog, which was read back.
+    /// Empties the backlog after it was read back.
     pub(crate) fn was_read_back(&mut self) {
         if let Some(backlog) = &mut self.backlog {
             backlog.written = 0;
@@ -105,12 +105,12 @@ impl Throttle {
         think_pause.into_iter().chain(flow).min()
     }
 
-    /// True if a search has ended, and the phase ends with it.
+    /// True if a search has ended that ends the phase.
     pub(crate) fn is_over(&self) -> bool {
         self.search.is_some_and(|search| search.is_over())
     }
 
-    /// The depth that the search has found, once it has ended.
+    /// The result of the search for the depth, once it has ended.
     pub(crate) fn depth(&self) -> Option<u32> {
         self.search.and_then(|search| search.found())
     }

@@ -1,5 +1,4 @@
-//! io_uring: one ring a worker, built on the worker's own thread, with the file and the buffers
-//! registered.
+//! io_uring: one ring for each worker, built on the worker's own thread, with the file and the buffers registered.
 
 #![allow(unsafe_code)]
 
@@ -26,7 +25,7 @@ pub(crate) struct Uring {
     busy: BusyTime,
     clock: Clock,
     fixed: bool,
-    /// Flags of a sync: none for fsync, or those of fdatasync.
+    /// Flags of a sync: empty for fsync, or those of fdatasync.
     sync: types::FsyncFlags,
     random: Random,
     /// True if the worker fills the data of writes.
@@ -36,13 +35,13 @@ pub(crate) struct Uring {
 
 /// Rules of a ring.
 pub(crate) struct Rules {
-    /// Syncs are fsync instead of fdatasync.
+    /// True if syncs are fsync instead of fdatasync.
     pub full_sync: bool,
-    /// True if the worker fills and checks data: each slot has a buffer of its own.
+    /// True if the worker fills and checks data: each slot then has a separate buffer.
     pub own_data: bool,
     /// True if the job reads and writes.
     pub mixed: bool,
-    /// Requests with a priority of their own.
+    /// Share and priority of requests with a priority of their own.
     pub priorities: Vec<PriorityShare>,
 }
 
@@ -150,7 +149,8 @@ impl Uring {
             (Direction::Sync | Direction::Commit, _) => {
                 opcode::Fsync::new(file).flags(self.sync).build()
             }
-            // Discards go to threads (`disks::choose`); here one would fail, as it moves nothing.
+            // Discards use threads (`disks::choose`); here they would be reported as failed, since they transfer
+            // nothing.
             (Direction::Trim, _) => opcode::Nop::new().build(),
         }
     }
@@ -159,8 +159,8 @@ impl Uring {
 impl Drop for Uring {
     fn drop(&mut self) {
         if self.ring.in_flight() == 0 {
-            // SAFETY: nothing uses the buffers after this, and the kernel has no request on them.
-            // Otherwise, as after a failure of the ring, their memory is left to the process's end.
+            // SAFETY: nothing uses the buffers after this, and the kernel has no request on them. Otherwise, as after
+            // a failure of the ring, their memory is freed at the end of the process.
             unsafe { ManuallyDrop::drop(&mut self.buffers) };
         }
     }
@@ -189,7 +189,7 @@ impl Backend for Uring {
     }
 
     fn data(&mut self, slot: u32, bytes: u32) -> &mut [u8] {
-        // The slot has no request in flight, and a buffer of its own where the worker uses its data.
+        // The slot has no request in flight, and a separate buffer if the worker uses its data.
         &mut self.buffers.slice(slot)[..bytes as usize]
     }
 

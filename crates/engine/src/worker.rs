@@ -1,8 +1,8 @@
 //! The loop that keeps requests in flight and times them.
 //!
-//! It is generic over the interface to the kernel, so that tests run it in simulated time against a simulated
-//! disk. One clock reading serves a whole batch: all completions of a batch have arrived by then, and the requests
-//! that replace them are submitted together right after.
+//! It is generic over the interface to the kernel, so that tests run it in simulated time against a simulated disk.
+//! The clock is read once for a whole batch: all completions of a batch have arrived by then, and the requests that
+//! replace them are submitted together immediately after.
 
 use std::io;
 use std::sync::atomic::Ordering::Relaxed;
@@ -32,9 +32,9 @@ struct Slot {
     bytes: u64,
     /// Time of submission.
     started: u64,
-    /// Due time: in a closed loop the time of submission.
+    /// Due time; in a closed loop the time of submission.
     scheduled: u64,
-    /// Time at which the first write of its group was due, for a sync.
+    /// Due time of the first write of its group, for a sync.
     group: u64,
 }
 
@@ -45,27 +45,27 @@ pub(crate) struct Worker<'a, B> {
     windows: Sender<Message>,
     random: Random,
     share: ThreadShare,
-    /// Open loop: when the next request that this worker took from the schedule is due.
+    /// Due time of the next request that this worker took from the schedule of an open loop.
     due: Option<u64>,
     tally: Tally,
     slots: Vec<Slot>,
     idle: Vec<u32>,
     sizes: Sizes,
-    /// Generator of the data of writes, where it is not random.
+    /// Generator of the data of writes, if it is not random.
     filler: Option<DataGenerator>,
     /// True if the worker fills or checks the data of requests.
     uses_data: bool,
-    /// A random number below this is a read; `None` where all requests are alike.
+    /// Threshold of random numbers for reads; `None` if all requests have the same direction.
     read_below: Option<u64>,
     unsynced: u32,
-    /// Due time of the first completed write that is not synced yet.
+    /// Due time of the first completed write that is not yet synced.
     group: Option<u64>,
     budget_spent: bool,
     /// True if each write follows a discard of its blocks.
     trims_first: bool,
     /// Non-fatal failures.
     failures: Failures,
-    /// CPU time of this thread when the current window began.
+    /// Processor time of this thread at the start of the present window.
     cpu: CpuTime,
 }
 
@@ -142,8 +142,8 @@ impl<'a, B: Backend> Worker<'a, B> {
         self.finish(now)
     }
 
-    /// Waits for all requests in flight after a failure, whatever their result. Until then the kernel holds the file,
-    /// and its file system could not be unmounted.
+    /// Waits for all requests in flight after a failure, whatever their results. Until then the kernel keeps the file
+    /// open, and its file system could not be unmounted.
     fn drain_after_failure(&mut self, completions: &[Completion]) {
         self.idle
             .extend(completions.iter().map(|completion| completion.slot));
@@ -155,7 +155,7 @@ impl<'a, B: Backend> Worker<'a, B> {
         }
     }
 
-    /// A time so far off that only a completion ends the wait.
+    /// A time so late that only a completion ends the wait.
     fn far_future(&self) -> u64 {
         self.backend.now().saturating_add(1 << 60)
     }
@@ -172,7 +172,7 @@ impl<'a, B: Backend> Worker<'a, B> {
         self.slots.len() - self.idle.len()
     }
 
-    /// Time at which the wait ends even though nothing completed.
+    /// Time at which the wait ends even if nothing completes.
     fn wake_at(&self) -> u64 {
         let slice_end = self.tally.slice_end();
         let pause = self.share.throttle.as_ref().and_then(|it| it.resumes_at());
@@ -182,7 +182,7 @@ impl<'a, B: Backend> Worker<'a, B> {
         }
     }
 
-    /// Issues requests from idle slots: in a closed loop from all of them, in an open one for the requests due.
+    /// Issues requests from idle slots: in a closed loop from all of them, in an open loop for the due requests.
     fn issue_to_idle(&mut self, mut now: u64) {
         while let Some(&slot) = self.idle.last() {
             if self.is_blocked(&mut now) {
@@ -202,7 +202,7 @@ impl<'a, B: Backend> Worker<'a, B> {
         }
     }
 
-    /// True if the throttle allows nothing to be issued. Where writes were read back for it, `now` is later.
+    /// True if the throttle blocks all requests. If writes were read back for it, `now` is advanced.
     #[inline(always)]
     fn is_blocked(&mut self, now: &mut u64) -> bool {
         self.share.throttle.is_some() && self.is_throttled(now)
@@ -228,7 +228,7 @@ impl<'a, B: Backend> Worker<'a, B> {
         throttle.is_blocked(*now, in_flight)
     }
 
-    /// Open loop: when the next request is due, taken from the schedule if none was taken yet.
+    /// Due time of the next request of an open loop, taken from the schedule if none was taken yet.
     fn next_due(&mut self) -> Option<u64> {
         if self.due.is_none() {
             self.due = self.share.arrivals.as_ref().map(|arrivals| {
@@ -247,7 +247,7 @@ impl<'a, B: Backend> Worker<'a, B> {
         throttle.map_or(due, |throttle| throttle.counts_from(due))
     }
 
-    /// Open loop: number of requests that are due at `now` and not issued.
+    /// Number of requests of an open loop that are due at `now` and not yet issued.
     fn backlog(&self, now: u64) -> u64 {
         let taken = u64::from(self.due.is_some_and(|due| due <= now));
         let waiting = match &self.share.arrivals {
@@ -434,7 +434,7 @@ impl<'a, B: Backend> Worker<'a, B> {
         }
         if self.share.throttle.is_some() {
             self.idle.push(completion.slot);
-            // As in fio, one after another: a pause may be due before the next completion counts.
+            // As in fio, completions are processed one by one: a pause may be due before the next one counts.
             self.issue_to_idle(now);
             return Ok(());
         }
@@ -446,8 +446,8 @@ impl<'a, B: Backend> Worker<'a, B> {
         Ok(())
     }
 
-    /// Checks a completion, verifies its data where the job asks for it, and counts it. Returns the request, and
-    /// true unless it failed by a non-fatal error.
+    /// Checks a completion, verifies its data if the job requests it, and counts it. Returns the request, and true
+    /// unless it failed with a non-fatal error.
     #[inline(always)]
     fn accept(&mut self, completion: Completion, now: u64) -> Result<(Slot, bool), EngineError> {
         let slot = self.slots[completion.slot as usize];
@@ -502,7 +502,7 @@ impl<'a, B: Backend> Worker<'a, B> {
 
     #[inline(always)]
     fn count(&mut self, slot: &Slot, now: u64) {
-        // Saturating: readings of the counter on two processors may be a few ticks apart.
+        // Saturating: readings of the counter on two processors may differ by a few ticks.
         let latency = now.saturating_sub(slot.scheduled);
         if slot.direction == Direction::Sync {
             self.tally.record(Direction::Sync, 0, latency);
@@ -530,7 +530,7 @@ impl<'a, B: Backend> Worker<'a, B> {
         self.unsynced >= self.plan.workload.sync_every
     }
 
-    /// Sends the windows that are complete.
+    /// Sends the complete windows.
     fn advance(&mut self, now: u64) {
         let in_flight = self.in_flight() as u64 + self.backlog(now);
         let (id, windows) = (self.id, &self.windows);
@@ -555,8 +555,8 @@ impl<'a, B: Backend> Worker<'a, B> {
         });
     }
 
-    /// Waits for what is in flight, syncs where that belongs to the phase, and counts what was due
-    /// and never issued.
+    /// Waits for the requests in flight, syncs if that belongs to the phase, and counts the requests that were due and
+    /// never issued.
     fn finish(mut self, now: u64) -> Result<WorkerEnd, EngineError> {
         let mut cut = self.take_window(now);
         // A blocking call may have returned long after the end; requests that became due after the end do not count.
@@ -591,7 +591,7 @@ impl<'a, B: Backend> Worker<'a, B> {
         })
     }
 
-    /// Takes the current window out of the tally, which continues with an empty one.
+    /// Takes the present window out of the tally, which continues with an empty one.
     fn take_window(&mut self, now: u64) -> WindowTally {
         let in_flight = self.in_flight() as u64 + self.backlog(now);
         let fresh = Tally::new(self.plan.workload, self.plan.timetable);
@@ -630,8 +630,8 @@ impl<'a, B: Backend> Worker<'a, B> {
         Ok(now)
     }
 
-    /// Counts requests that were due before the end and found no free slot: they waited at least until now.
-    /// Leaving them out would be coordinated omission at the phase's end. Those of a pause wait for the worker.
+    /// Counts requests that were due before the end and found no free slot: they waited at least until now. To leave
+    /// them out would be coordinated omission at the end of the phase. Requests in a pause wait for the worker.
     fn count_overdue(&mut self, last_due: u64, now: u64) {
         while let Some(due) = self.next_due() {
             let due = self.counts_from(due);
@@ -654,7 +654,7 @@ impl<'a, B: Backend> Worker<'a, B> {
     }
 }
 
-/// The direction of the next request: the limited one if its rate allows a request now, or else the other. As in fio.
+/// The direction of the next request: the one with a rate if a request is due now, otherwise the other. As in fio.
 #[cold]
 fn direction_by_rate(arrivals: &Mutex<Arrivals>, direction: Direction, now: u64) -> Direction {
     let mut arrivals = arrivals.lock().unwrap_or_else(PoisonError::into_inner);

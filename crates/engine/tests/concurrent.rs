@@ -20,7 +20,7 @@ fn workload() -> Workload {
     }
 }
 
-/// A file of a MiB, gone when it is closed.
+/// A file of a MiB, which is deleted when it is closed.
 fn file() -> File {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let path = folder.path().join("file");
@@ -78,7 +78,7 @@ fn no_job_begins_before_the_last_one_is_ready() {
             let late = run(&file, &workload, interface, &start, &second).unwrap();
             let early = early.join().unwrap().unwrap();
             assert!(first.load(Relaxed) && second.load(Relaxed));
-            // Neither includes the time that the first one waited.
+            // Neither includes the time for which the first one waited.
             assert_eq!((early.windows.len(), late.windows.len()), (3, 3));
         });
     }
@@ -114,8 +114,8 @@ fn a_job_that_cannot_be_set_up_does_not_delay_the_others() {
     });
 }
 
-/// One makes a hundred thousand reads of the page cache, the other ten. However long a busy host takes for either, the
-/// processor time goes with the work; the time of the process would count for both.
+/// One makes a hundred thousand reads from the page cache, the other ten. However long a busy host takes for either,
+/// the processor time corresponds to the work; the time of the process would count for both.
 #[test]
 fn each_job_has_the_processor_time_of_its_own_threads() {
     for interface in [IoInterface::Uring, IoInterface::Sync] {

@@ -178,8 +178,8 @@ fn a_ramp_is_not_counted_and_takes_nothing_of_the_budget() {
         });
         workload.rate_per_s = Some(1000.0);
         workload.longest = Nanos(300_000_000);
-        // 300 are due in what counts, and with the ramp 450. A busy host issues those of the ramp too late, and
-        // completes fewer or, all at once, more: one of several attempts is undisturbed.
+        // 300 are due in the counted part, and 450 including the ramp. A busy host issues those of the ramp too late,
+        // and completes fewer or, all at once, more: one of several attempts is undisturbed.
         let mut counted = std::iter::repeat_with(|| {
             let phase = run(&files, &workload, Bytes::mib(1), interface).unwrap();
             assert_eq!(phase.windows.len(), 3);

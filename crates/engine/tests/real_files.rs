@@ -18,7 +18,7 @@ struct Scratch {
     file: File,
 }
 
-/// A written file of `size`, opened with O_DIRECT in the build's own folder, which is on a disk.
+/// A written file of `size`, opened with O_DIRECT in the build's folder, which is on a disk.
 fn scratch(size: u64) -> Scratch {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let path = folder.path().join("file");
@@ -110,12 +110,12 @@ fn both_engines_read_write_and_sync() {
             assert_eq!(phase.stopped, StopReason::Ops);
             assert_eq!(phase.thread_ops.len(), threads as usize);
             let (read, write) = (phase.read.unwrap(), phase.write.unwrap());
-            // The time that counts ends with the first worker: what others have in flight then is late.
+            // The measured time ends with the first worker: requests of others that are then in flight are late.
             let ops = read.ops + write.ops;
             let in_flight = u64::from(workload.depth * threads);
             assert!((400 - in_flight..=400).contains(&ops), "{ops}");
             assert_eq!(read.latency.count() + write.latency.count(), 400);
-            // Half of each, with a deviation of 10.
+            // Half of each, with a standard deviation of 10.
             assert!(read.ops.abs_diff(200) < 60, "{} reads", read.ops);
             assert_eq!(read.bytes, read.ops * 4096);
             assert_eq!(phase.thread_ops.iter().sum::<u64>(), read.ops + write.ops);
@@ -127,7 +127,7 @@ fn both_engines_read_write_and_sync() {
     }
 }
 
-/// Reads of a file that compresses well leave the data of writes as it is: random.
+/// Reads of a file that compresses well do not change the data of writes, which stays random.
 #[test]
 fn what_is_written_is_not_what_was_read() {
     for interface in [IoInterface::Uring, IoInterface::Sync] {
@@ -144,7 +144,7 @@ fn what_is_written_is_not_what_was_read() {
         let blocks = content.chunks(4096).map(sevens);
         let written: Vec<usize> = blocks.filter(|sevens| *sevens < 4096).collect();
         assert!(written.len() > 100, "{}", written.len());
-        // Of 4096 random bytes 16 are a seven, with a deviation of 4.
+        // 16 of 4096 random bytes are a seven, with a standard deviation of 4.
         assert!(written.iter().all(|sevens| *sevens < 64), "{written:?}");
     }
 }
@@ -159,8 +159,8 @@ fn an_open_loop_is_no_faster_than_its_rate_on_both_engines() {
         workload.longest = Nanos::from_secs(1);
         let phase = run(&scratch.file, &workload, interface).unwrap();
         let read = phase.read.unwrap();
-        // Poisson: 500 with a deviation of 22. On a busy host fewer may complete; the rate is tested on simulated
-        // disks (`worker`).
+        // Poisson: 500 with a standard deviation of 22. On a busy host fewer may complete; the rate is tested on
+        // simulated disks (`worker`).
         assert!(read.ops < 620, "{} with {interface:?}", read.ops);
         assert!(read.service.unwrap().count() > 0);
     }

@@ -15,17 +15,19 @@ use crate::zones;
 /// Maximum number of open zones, as in fio.
 const MAX_OPEN_ZONES: u64 = 4096;
 
-/// Error for an option that is listed as done and is set nowhere; a test makes sure that there is none.
-pub(crate) const UNPLACED: &str = "disksmith has no place for this option";
+/// Error for an option that is listed as supported but is assigned nowhere; a test checks that there is no such
+/// option.
+pub(crate) const UNPLACED: &str = "disksmith does not assign this option";
 
-/// Puts all options of a section into its job, and those that are unknown, unreadable or unsupported into `errors`.
+/// Assigns all options of a section to its job, and adds errors for unknown, invalid and unsupported options to
+/// `errors`.
 pub(crate) fn section(
     job: &mut Job,
     section: &Section,
     surroundings: &MachineFacts<'_>,
     errors: &mut Vec<FioError>,
 ) {
-    // fio reads kb_base before the others of a section, wherever it stands.
+    // fio reads kb_base before the other options of a section, whatever their order.
     let (first, rest): (Vec<&OptionLine>, Vec<&OptionLine>) = section
         .entries
         .iter()
@@ -63,7 +65,7 @@ fn one(job: &mut Job, entry: &OptionLine, surroundings: &MachineFacts<'_>) -> Re
         }
         OptionSupport::Stops(_, why) => Err(place.error_in(
             &entry.name,
-            format!("disksmith does not do this ({why}), and it could change the result"),
+            format!("disksmith does not support this ({why}), and it could change the result"),
         )),
         OptionSupport::Done => {
             let known = job.places.insert(row.name, place.clone());
@@ -82,7 +84,7 @@ fn one(job: &mut Job, entry: &OptionLine, surroundings: &MachineFacts<'_>) -> Re
     }
 }
 
-/// Sets the values that a job gives in zones, once all of its options are known.
+/// Sets the values that a job gives in zones. Called when all of its options are known.
 ///
 /// # Errors
 /// The first option that cannot be set.
@@ -96,7 +98,7 @@ pub(crate) fn counted_zones(job: &mut Job) -> Result<(), FioError> {
     Ok(())
 }
 
-/// Sets one option that is supported. `again`: it was set before.
+/// Sets a supported option. With `again` it was set before.
 pub(crate) fn set(
     job: &mut Job,
     option: &str,
@@ -123,7 +125,7 @@ pub(crate) fn set(
         return Ok(());
     }
     if zones::is_counted(option, value) {
-        // It is set when the size of a zone is known.
+        // It is set later, when the size of a zone is known.
         return Ok(());
     }
     let kb_base = job.kb_base;
@@ -182,7 +184,11 @@ pub(crate) fn set(
                 "none" => ZoneMode::None,
                 "strided" => ZoneMode::Strided,
                 "zbd" => ZoneMode::Zoned,
-                _ => return Err(format!("'{value}' is not done; none, strided and zbd are")),
+                _ => {
+                    return Err(format!(
+                        "'{value}' is not supported; none, strided and zbd are"
+                    ));
+                }
             }
         }
         "zonesize" => job.zones.size = number(u64::MAX >> 1)?,
@@ -264,7 +270,7 @@ pub(crate) fn set(
     Ok(())
 }
 
-/// Options that may stand without a value.
+/// Options that may be given without a value.
 fn switch<'a>(job: &'a mut Job, option: &str) -> Option<&'a mut bool> {
     Some(match option {
         "time_based" => &mut job.time_based,
@@ -339,14 +345,14 @@ fn advice(value: &str) -> Result<bool, String> {
     match value {
         "0" | "none" => Ok(false),
         "1" => Ok(true),
-        _ => Err(format!("'{value}' is not done; 0 and 1 are")),
+        _ => Err(format!("'{value}' is not supported; 0 and 1 are")),
     }
 }
 
-/// Names of `filename=`, separated by colons; a colon within a name is written `\:`.
+/// The names in `filename=`, separated by colons; a colon within a name is written `\:`.
 ///
 /// # Errors
-/// A sentence, where one is empty or no file.
+/// A sentence, if a name is empty or is not a file.
 pub fn filenames(value: &str) -> Result<Vec<String>, String> {
     let mut names = vec![String::new()];
     let mut letters = value.chars().peekable();
@@ -372,7 +378,7 @@ fn directory(value: &str) -> Result<String, String> {
     match value {
         "" => Err("it is empty; is a variable in it not set?".to_owned()),
         value if value.contains(':') => {
-            Err("several directories are not done; run one after another".to_owned())
+            Err("several directories are not supported; run one after another".to_owned())
         }
         value => Ok(value.to_owned()),
     }

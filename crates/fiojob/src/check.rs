@@ -1,4 +1,4 @@
-//! Checks of rules that fit other options of a job only in part.
+//! Checks of rules that are not compatible with all other options of a job.
 
 use crate::error::FioError;
 use crate::job::{Distribution, IoEngine, Job};
@@ -9,7 +9,7 @@ use crate::zones;
 /// Checks the rules of a job.
 ///
 /// # Errors
-/// The first rule that does not fit.
+/// The first rule that is not compatible.
 pub(crate) fn rules(job: &Job) -> Result<(), FioError> {
     let rules = &job.rules;
     if rules.steady.is_some() && rules.steady_us == 0 {
@@ -23,7 +23,7 @@ pub(crate) fn rules(job: &Job) -> Result<(), FioError> {
     if rules.latency_us > 0 {
         let why = match (rules.latency_window_us, is_limited || job.think_us > 0) {
             (0, _) => Some("there is no latency_window, for which each depth is tried; give one"),
-            (_, true) => Some("together with a rate or thinktime it is not done; keep one"),
+            (_, true) => Some("together with a rate or thinktime it is not supported; keep one"),
             _ => None,
         };
         if let Some(why) = why {
@@ -44,7 +44,7 @@ pub(crate) fn rules(job: &Job) -> Result<(), FioError> {
     if job.think_stops_rate && job.think_us > 0 && is_limited && mixes {
         return Err(job.error(
             "rate_ignore_thinktime",
-            "of a job that reads and writes it is not done: in fio a pause stops the rate of one of both",
+            "it is not supported for a job that reads and writes: in fio a pause stops the rate of only one direction",
         ));
     }
     let problem = problem_of_aging(job)
@@ -57,7 +57,7 @@ pub(crate) fn rules(job: &Job) -> Result<(), FioError> {
     }
 }
 
-/// An option for sequential requests in a random job that does not fit the other options, and the reason.
+/// An option for sequential requests in a random job that is not compatible with the other options, and the reason.
 fn problem_of_runs(job: &Job) -> Option<(&'static str, &'static str)> {
     let option = match job.every {
         1 => "percentage_random",
@@ -66,20 +66,20 @@ fn problem_of_runs(job: &Job) -> Option<(&'static str, &'static str)> {
     let continues = job.pattern.random && !job.draws_all();
     (continues && !job.has_one_file()).then_some((
         option,
-        "sequential requests of a random job over several files are not done",
+        "sequential requests of a random job over several files are not supported",
     ))
 }
 
-/// An option that does not fit `bs_is_seq_rand`, and why.
+/// An option that is not compatible with `bs_is_seq_rand`, and the reason.
 fn problem_of_order(job: &Job) -> Option<(&'static str, &'static str)> {
     let continues = job.pattern.random && !job.draws_all();
     (job.sizes_by_order && continues).then_some((
         "bs_is_seq_rand",
-        "of a job whose requests are random in part it is not done: here a request has its size before its place",
+        "it is not supported for a job with partly random requests: here a request gets its size before its position",
     ))
 }
 
-/// An option that does not fit `sprandom`, and why.
+/// An option that is not compatible with `sprandom`, and the reason.
 fn problem_of_aging(job: &Job) -> Option<(&'static str, &'static str)> {
     if !job.rules.ages {
         return None;
@@ -103,6 +103,6 @@ fn problem_of_aging(job: &Job) -> Option<(&'static str, &'static str)> {
     }
     (job.distribution != Distribution::Uniform).then_some((
         "random_distribution",
-        "together with sprandom it is not done",
+        "together with sprandom it is not supported",
     ))
 }

@@ -1,4 +1,4 @@
-//! Sections of a command line.
+//! Sections made from the options of a command line.
 
 use crate::command_options;
 use crate::error::{FioError, JobFileLine};
@@ -15,8 +15,8 @@ fn place() -> JobFileLine {
     }
 }
 
-/// Keeps the sections of a job file that `--section` names, if it is given, and the global ones. Returns the error
-/// for the case that no job is left; `None` where the file has no job anyway, or the option is not given.
+/// Keeps the global sections of a job file and those that `--section` names, if it is given. Returns the error to
+/// report if no job remains; `None` if the file has no job anyway, or the option is not given.
 pub(crate) fn select(sections: &mut Vec<Section>, options: &[(&str, String)]) -> Option<FioError> {
     let wanted = options.iter().filter(|(name, _)| *name == "section");
     let wanted: Vec<&str> = wanted.map(|(_, value)| value.as_str()).collect();
@@ -33,8 +33,8 @@ pub(crate) fn select(sections: &mut Vec<Section>, options: &[(&str, String)]) ->
     })
 }
 
-/// Sections that options of a command line make, beside a job file or without one, and the errors in options of fio's
-/// own.
+/// Sections that the options of a command line make, with a job file or without, and the errors in the options of
+/// fio's command line itself.
 pub(crate) fn sections(
     options: &[(&str, String)],
     beside_file: bool,

@@ -6,7 +6,7 @@ const PROGRESS: &str = "progress is on standard error, where that is a terminal"
 const TERSE: &str = "fio's terse output is not written; give --format csv, or --json";
 const REMOTE: &str = "other hosts are measured by: disksmith fleet run";
 const TRIGGER: &str = "no program is started while a job runs";
-const INSPECT: &str = "it is a question to fio, and nothing is measured for it";
+const INSPECT: &str = "it is a query to fio, and nothing is measured for it";
 const LOGS: &str = "windows are written as fio's logs by --logs PREFIX";
 
 /// Options of fio's command line that are known by name.
@@ -19,16 +19,16 @@ pub const COMMAND_OPTIONS: &[OptionRow] = &[
     harmless("status-interval", PROGRESS),
     harmless(
         "readonly",
-        "a file or device that is there is only read unless --destroy names it",
+        "an existing file or device is only read unless --destroy names it",
     )
     .switch(),
-    harmless("alloc-size", "memory is taken as it is needed"),
-    harmless("max-jobs", "jobs have no number of their own at most"),
+    harmless("alloc-size", "memory is allocated as needed"),
+    harmless("max-jobs", "the number of jobs has no limit of its own"),
     harmless("warnings-fatal", "all problems of a job end it").switch(),
-    harmless("aux-path", "nothing is kept of a job but its run"),
+    harmless("aux-path", "nothing is kept of a job except its run"),
     harmless(
         "idle-prof",
-        "the processor time of each phase is measured always",
+        "the processor time of each phase is always measured",
     ),
     stops(
         "output",
@@ -55,7 +55,7 @@ pub const COMMAND_OPTIONS: &[OptionRow] = &[
     stops("merge-blktrace-only", &["0"], INSPECT).switch(),
 ];
 
-/// The option of this name, if it is one of fio's command line.
+/// The option of fio's command line with this name, if it is known.
 pub(crate) fn find(name: &str) -> Option<&'static OptionRow> {
     COMMAND_OPTIONS.iter().find(|row| row.name == name)
 }

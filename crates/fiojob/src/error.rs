@@ -5,9 +5,9 @@ use std::fmt;
 /// A line of a job file.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct JobFileLine {
-    /// The file's name, as it was given or included.
+    /// The file's name, as given by the user or in an include line.
     pub file: String,
-    /// The line, from 1; 0 where there are no lines, as on a command line.
+    /// The number of the line, from 1; 0 for a command line.
     pub line: usize,
 }
 
@@ -40,13 +40,13 @@ impl JobFileLine {
     }
 }
 
-/// A line that cannot be read, or asks for something unsupported.
+/// A line that is invalid, or requests something unsupported.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {}{text}", .option.as_ref().map(|name| format!("{name}: ")).unwrap_or_default())]
 pub struct FioError {
     /// Place of the error.
     pub place: JobFileLine,
-    /// The option, as it is there.
+    /// The option, as it is written.
     pub option: Option<String>,
     /// The error, and a correct form.
     pub text: String,
@@ -63,7 +63,7 @@ impl From<FioError> for JobFileErrors {
 }
 
 impl JobFileErrors {
-    /// The errors, or `value` where there are none. The same error of several jobs at one line is kept once.
+    /// Returns `value`, or the errors if there are any. An error that several jobs have in the same line is kept once.
     ///
     /// # Errors
     /// When there is any.
@@ -93,7 +93,7 @@ impl JobFileErrors {
 }
 
 impl fmt::Display for JobFileErrors {
-    /// A line each.
+    /// One error in each line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, error) in self.0.iter().enumerate() {
             let between = if index == 0 { "" } else { "\n" };

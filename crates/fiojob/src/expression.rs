@@ -1,6 +1,6 @@
 //! Arithmetic as in fio: `+ - * / % ^` and parentheses over whole numbers with suffixes.
 
-/// A value nested deeper than this is refused, so that no text exhausts the stack.
+/// Maximum nesting depth of a value, so that no text exhausts the stack.
 const MAX_DEPTH: usize = 64;
 
 /// Value of a suffix; `None` for an unknown one.
@@ -9,7 +9,7 @@ pub(crate) type Unit<'a> = &'a dyn Fn(&str) -> Option<u64>;
 /// The value of an expression.
 ///
 /// # Errors
-/// A sentence: what cannot be read, a division by zero, a number too large.
+/// A sentence for a part that cannot be read, a division by zero, or a number that is too large.
 pub(crate) fn evaluate(text: &str, unit: Unit<'_>) -> Result<i128, String> {
     let mut parser = Parser {
         text,
@@ -41,7 +41,7 @@ impl<'a> Parser<'a> {
         self.at += rest.len() - rest.trim_start().len();
     }
 
-    /// The next sign, if it is one of `signs`.
+    /// The next character, if it is one of `signs`.
     fn sign(&mut self, signs: &[char]) -> Option<char> {
         self.blanks();
         let next = self.text[self.at..].chars().next()?;
@@ -82,7 +82,7 @@ impl<'a> Parser<'a> {
         if self.sign(&['^']).is_none() {
             return Ok(value);
         }
-        // Every step in goes deeper, so that 1^1^1^… ends too.
+        // Every exponent increases the depth, so that 1^1^1^… ends too.
         let exponent = self.deeper(Parser::power)?;
         apply('^', value, exponent)
     }

@@ -9,7 +9,7 @@ use crate::rules::Rules;
 /// Value of `rw=`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IoPattern {
-    /// True if places are drawn at random.
+    /// True if positions are random.
     pub random: bool,
     /// True if it reads.
     pub reads: bool,
@@ -21,7 +21,7 @@ pub struct IoPattern {
     pub trims_first: bool,
 }
 
-/// A size of a request and how often it is drawn.
+/// A size of requests, and how often it is drawn.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SizeSplit {
     /// The size, in bytes; above 0.
@@ -31,7 +31,7 @@ pub struct SizeSplit {
 }
 
 /// The option that gives the sizes of a direction. As in fio a later variant takes precedence over an earlier one,
-/// wherever both stand in the job.
+/// whatever their order in the job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum SizeOption {
     /// `bs=`.
@@ -64,16 +64,16 @@ pub enum SyncCall {
 /// Value of `rate_process=`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RateProcess {
-    /// Requests at equal gaps.
+    /// Requests at equal intervals.
     Linear,
-    /// Requests at exponential gaps, as many independent users make them.
+    /// Requests at exponentially distributed intervals, as from many independent users.
     Poisson,
 }
 
 /// Value of `random_distribution=`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Distribution {
-    /// Every block as likely as any other.
+    /// All blocks with equal probability.
     Uniform,
     /// Zipf's law with this exponent.
     Zipf(f64),
@@ -83,7 +83,7 @@ pub enum Distribution {
     Normal(f64),
     /// Parts of the file, in order.
     Zoned(Vec<ZonePart>),
-    /// Parts from the start of the file on, of so many bytes each: no request lies beyond them.
+    /// Parts from the start of the file on, each with its length in bytes; there are no requests beyond them.
     ZonedBytes(Vec<ZoneBytes>),
 }
 
@@ -122,19 +122,19 @@ pub enum ZoneMode {
 pub struct Zones {
     /// `zonemode=`.
     pub mode: ZoneMode,
-    /// `zonesize=`: bytes transferred before the next zone; with `zbd` the length of a zone.
+    /// `zonesize=`: bytes transferred in a zone before the next one; with `zbd` the length of a zone.
     pub size: u64,
     /// `zonerange=`: length of a zone; by default `zonesize`.
     pub range: u64,
-    /// `zoneskip=`: between two zones.
+    /// `zoneskip=`: distance between two zones.
     pub skip: u64,
-    /// `zonecapacity=`: written in each zone; by default `zonesize`.
+    /// `zonecapacity=`: bytes written in each zone; by default `zonesize`.
     pub capacity: u64,
-    /// `read_beyond_wp=`: true if unwritten places are read too.
+    /// `read_beyond_wp=`: true if unwritten positions are read too.
     pub reads_unwritten: bool,
-    /// `max_open_zones=`: zones that are partly written at the most.
+    /// `max_open_zones=`: maximum number of zones that are partly written.
     pub open: u64,
-    /// `job_max_open_zones=`: the same of a clone.
+    /// `job_max_open_zones=`: the same limit for each clone.
     pub open_by_clone: u64,
 }
 
@@ -148,34 +148,35 @@ impl Zones {
     }
 }
 
-/// A job section with the global ones before it. A clone by `numjobs` is not a job of its own here.
+/// A job section with the global ones before it. Clones by `numjobs` are not separate jobs here.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Job {
     /// Name of the job: the section's, or the value of `name=`.
     pub name: String,
     /// Start of its section.
     pub place: JobFileLine,
-    /// `description=`, for people.
+    /// `description=`, a text for users.
     pub description: Option<String>,
     /// `rw=`.
     pub pattern: IoPattern,
-    /// `rwmixread=`, in percent; it counts where the pattern both reads and writes.
+    /// `rwmixread=`, in percent; it is used if the pattern both reads and writes.
     pub read_percent: u64,
     /// `bs=`, `bsrange=` and `bssplit=`: at least one for each direction.
     pub sizes: PerDirection<Vec<SizeSplit>>,
-    /// `bs_is_seq_rand=`: sizes of reads are for sequential requests, and those of writes for random ones.
+    /// `bs_is_seq_rand=`: sizes for reads are used for sequential requests, and those for writes for random requests.
     pub(crate) sizes_by_order: bool,
-    /// Option that gave them.
+    /// The option that gave the sizes.
     pub(crate) sizes_by: PerDirection<SizeOption>,
     /// Bytes that `rw=PATTERN:STEP` adds after each request of a sequential job.
     pub step: i64,
-    /// `rw=PATTERN:NUMBER` of a random job: a place is drawn for every so many-th request.
+    /// `rw=PATTERN:NUMBER` of a random job: number of requests for each random position.
     pub every: u32,
-    /// `rw_sequencer=identical`: requests between these are at the place of the last one, and do not follow it.
+    /// `rw_sequencer=identical`: the requests between random positions repeat the last position, instead of following
+    /// it.
     pub repeats_places: bool,
-    /// `percentage_random=`: requests of a random job whose place is drawn, in percent.
+    /// `percentage_random=`: percentage of the requests of a random job with a random position.
     pub random_percent: PerDirection<u64>,
-    /// `blockalign=`; `None` is the smallest block.
+    /// `blockalign=`; `None` for the smallest block.
     pub align: PerDirection<Option<u64>>,
     /// Options of zones.
     pub zones: Zones,
@@ -191,39 +192,40 @@ pub struct Job {
     pub nrfiles: u32,
     /// `loops=`.
     pub loops: u64,
-    /// `size=`: of the job, over all its files.
+    /// `size=`: size of the job over all its files.
     pub size: Option<Amount>,
-    /// `filesize=`: of each file the smallest and the largest size.
+    /// `filesize=`: the smallest and the largest size of a file.
     pub filesize: Option<(u64, u64)>,
-    /// `io_size=`: how much is moved, where that is not `size`.
+    /// `io_size=`: transferred bytes, if not `size`.
     pub io_size: Option<Amount>,
     /// `offset=`.
     pub offset: Amount,
-    /// `offset_increment=`: how much farther each clone begins, in bytes.
+    /// `offset_increment=`: distance between the offsets of two clones, in bytes.
     pub offset_increment: u64,
     /// `number_ios=`.
     pub number_ios: Option<u64>,
-    /// `filename=`, at its colons.
+    /// `filename=`, split at its colons.
     pub filename: Vec<String>,
     /// `directory=`.
     pub directory: Option<String>,
-    /// `filename_format=`: names of its own files, in which `$jobname`, `$jobnum` and `$filenum` are replaced.
+    /// `filename_format=`: names of the files that the job creates, in which `$jobname`, `$jobnum` and `$filenum` are
+    /// replaced.
     pub filename_format: Option<String>,
     /// `direct=` and `buffered=`.
     pub direct: bool,
-    /// `invalidate=`: whether the page cache forgets the file first.
+    /// `invalidate=`: true if the page cache of the file is dropped first.
     pub invalidate: bool,
-    /// `fadvise_hint=`: true if the kernel gets advice on how a file will be read.
+    /// `fadvise_hint=`: true if the kernel is advised how a file will be read.
     pub advise: bool,
-    /// `fsync=`: after how many writes; 0 never.
+    /// `fsync=`: number of writes before each fsync; 0 for no fsync.
     pub fsync: u32,
-    /// `fdatasync=`: after how many writes; 0 never.
+    /// `fdatasync=`: number of writes before each fdatasync; 0 for no fdatasync.
     pub fdatasync: u32,
-    /// `end_fsync=`: whether it syncs after its last write.
+    /// `end_fsync=`: true if the job syncs after its last write.
     pub end_fsync: bool,
-    /// `fsync_on_close=`: whether it syncs a file before it is closed.
+    /// `fsync_on_close=`: true if the job syncs a file before closing it.
     pub fsync_on_close: bool,
-    /// `runtime=`, in microseconds; 0 is without end.
+    /// `runtime=`, in microseconds; 0 for no limit.
     pub runtime_us: u64,
     /// `time_based`.
     pub time_based: bool,
@@ -235,15 +237,15 @@ pub struct Job {
     pub think_every: u32,
     /// `thinktime_blocks_type=issue`: requests count when they are issued.
     pub think_counts_issued: bool,
-    /// `thinktime_iotime=`, in microseconds; 0 is none.
+    /// `thinktime_iotime=`, in microseconds; 0 if not given.
     pub think_io_us: u64,
-    /// `rate_ignore_thinktime=`: what a rate has due in a pause is not made up for.
+    /// `rate_ignore_thinktime=`: requests that a rate has due during a pause are not made up for.
     pub think_stops_rate: bool,
     /// `wait_for=`.
     pub wait_for: Option<String>,
-    /// `rate=`, in bytes a second; 0 is no limit.
+    /// `rate=`, in bytes a second; 0 for no limit.
     pub rate: PerDirection<u64>,
-    /// `rate_iops=`, 0 is no limit.
+    /// `rate_iops=`, in requests a second; 0 for no limit.
     pub rate_iops: PerDirection<u64>,
     /// `rate_process=`.
     pub cadence: RateProcess,
@@ -253,27 +255,27 @@ pub struct Job {
     pub with_replacement: bool,
     /// `randseed=`.
     pub randseed: Option<u64>,
-    /// `randrepeat=`: the same places in every run.
+    /// `randrepeat=`: the same positions in every run.
     pub randrepeat: bool,
-    /// `allrandrepeat=`: the same for everything else that is drawn, and for places whatever `randrepeat` is.
+    /// `allrandrepeat=`: the same for everything that is random, and for positions whatever `randrepeat` is.
     pub allrandrepeat: bool,
-    /// `stonewall`: it begins when all before it have ended.
+    /// `stonewall`: the job begins when all jobs before it have ended.
     pub stonewall: bool,
-    /// `new_group`: its figures are not summed with those before it.
+    /// `new_group`: its figures are not summed with those of the jobs before it.
     pub new_group: bool,
     /// `group_reporting`.
     pub group_reporting: bool,
     /// `kb_base=`: meaning of `k`, 1000 or 1024.
     pub kb_base: u64,
-    /// Options that are neither places nor sizes.
+    /// Options that concern neither positions nor sizes.
     pub rules: Rules,
-    /// Notes on options that are replaced by the nearest thing, by their main names.
+    /// Notes on options that are replaced by the nearest equivalent, by their main names.
     pub notes: BTreeMap<&'static str, &'static str>,
-    /// Options of the command line for which the job file has another value.
+    /// Options of the command line that the job file overrides.
     pub overridden: BTreeSet<&'static str>,
-    /// Place of each option, by its chief name.
+    /// Line of each option, by its main name.
     pub places: BTreeMap<&'static str, JobFileLine>,
-    /// Value of each option that is done, by its main name, with variables and keywords replaced; a switch without a
+    /// Value of each supported option, by its main name, with variables and keywords replaced; a switch without a
     /// value has `1`.
     pub given: BTreeMap<&'static str, String>,
 }
@@ -370,7 +372,7 @@ impl Job {
         self.nrfiles == 1 && self.filename.len() <= 1
     }
 
-    /// True if each place of a random job is drawn.
+    /// True if every position of a random job is random.
     pub fn draws_all(&self) -> bool {
         let percent = self.random_percent;
         self.every == 1
@@ -386,8 +388,7 @@ impl Job {
         }
     }
 
-    /// An error in an option, with the place of that option; with the place of the job's section where the option is
-    /// not given.
+    /// An error in an option, with the line of that option, or of the job's section if the option is not given.
     pub fn error(&self, option: &str, text: impl Into<String>) -> FioError {
         self.places
             .get(option)
@@ -395,7 +396,7 @@ impl Job {
             .error_in(option, text)
     }
 
-    /// The sync call and the number of writes after which the job makes it; `None` where it makes none.
+    /// The sync call, and the number of writes before each; `None` if the job makes none.
     pub fn sync(&self) -> Option<(SyncCall, u32)> {
         match (self.fsync, self.fdatasync) {
             (0, 0) => None,
@@ -404,17 +405,17 @@ impl Job {
         }
     }
 
-    /// True if it syncs when its last write has completed. Both options ask for that, and neither cancels the other.
+    /// True if it syncs when its last write has completed. Either option requests that, and neither cancels the other.
     pub fn syncs_at_end(&self) -> bool {
         self.end_fsync || self.fsync_on_close
     }
 
-    /// True if every run draws the same places.
+    /// True if every run has the same random positions.
     pub fn repeats(&self) -> bool {
         self.randrepeat || self.allrandrepeat
     }
 
-    /// Checks options that fit together only in part.
+    /// Checks options that are not compatible with all others.
     pub(crate) fn check(&self) -> Result<(), FioError> {
         if self.fsync > 0 && self.fdatasync > 0 {
             return Err(self.error("fdatasync", "the job has fsync too; keep one of them"));

@@ -1,25 +1,24 @@
-//! Reads job files of fio: text goes in, typed jobs come out, or an error that names file, line and
-//! option.
+//! Reads job files of fio: text goes in; typed jobs come out, or an error with file, line and option.
 //!
-//! It is pure: what a job file may request from the machine (variables, included files, the number of processors) is
-//! passed in as [`MachineFacts`], so that any text can be read in a test and no text makes it panic. It knows the
-//! meaning of fio's options, and nothing of how disksmith runs them. The grammar is that of fio's HOWTO, and where
-//! that is silent, the behaviour of fio 3.33 with `--parse-only --debug=parse`; both are compared in the tests of the
-//! whole program.
+//! It has no side effects: everything that a job file may request from the machine (variables, included files, the
+//! number of processors) is passed in as [`MachineFacts`], so that tests can read any text, and no text causes a
+//! panic. It knows the meaning of fio's options, but not how disksmith runs them. The grammar is that of fio's HOWTO
+//! and, for what that does not specify, the behaviour of fio 3.33 with `--parse-only --debug=parse`; the tests of the
+//! whole program compare both.
 //!
-//! In the order in which text flows through them:
+//! In the order of processing:
 //!
 //! - `lines`: comments, sections and included files;
 //! - `substitute`: variables and keywords in a value;
 //! - `number` and `expression`: sizes, times and arithmetic;
-//! - `option_row`, `options`, `command_options`: which options there are, of jobs and of fio's command line, and
-//!   what happens to each;
+//! - `option_row`, `options`, `command_options`: the options of jobs and of fio's command line, and the treatment of
+//!   each;
 //! - `values`, `sizes`: values that are words or have several parts; sizes of requests;
-//! - `errors`: errors with which a job goes on;
-//! - `rules`, `rule_options`, `rule_values`, `check`, `zones`: options that are neither places nor sizes, their values
-//!   and what fits together;
-//! - `assign`: an option's value into a [`Job`];
-//! - `trims`: values for trims into a job that trims.
+//! - `errors`: non-fatal errors of a job;
+//! - `rules`, `rule_options`, `rule_values`, `check`, `zones`: options that concern neither positions nor sizes, their
+//!   values, and their compatibility;
+//! - `assign`: assigns an option's value to a [`Job`];
+//! - `trims`: assigns the values for trims to a job that trims.
 
 mod assign;
 mod check;
@@ -63,11 +62,11 @@ pub use rules::{
     SteadyStateRule, SyncIo, VerifyMethod,
 };
 
-/// Reads the job file `name`, whose text is `text`: its jobs in order, each with the options of the global sections
-/// before it.
+/// Reads the job file `name` with the text `text`. Returns its jobs in order, each with the options of the global
+/// sections before it.
 ///
 /// # Errors
-/// All lines that cannot be read or done, each with the file, the line and the option.
+/// All invalid and unsupported lines, each with the file, the line and the option.
 pub fn read(
     name: &str,
     text: &str,
@@ -76,11 +75,12 @@ pub fn read(
     read_with(name, text, &[], surroundings)
 }
 
-/// Reads a job file beside `options` of a command line, as `name=value` in their order. As in fio, options before the
-/// first `name` apply to all jobs, unless the file gives them, and each `name` begins a job before those of the file.
+/// Reads a job file together with `options` of a command line, as `name=value` in their order. As in fio, options
+/// before the first `name` apply to all jobs, unless the file gives them, and each `name` begins a job before those of
+/// the file.
 ///
 /// # Errors
-/// As for [`read`], and all options that cannot be read or done.
+/// As for [`read`], and all invalid and unsupported options.
 pub fn read_with(
     name: &str,
     text: &str,
@@ -102,10 +102,10 @@ pub fn read_with(
     with_errors(errors, jobs(sections, without_jobs, surroundings))
 }
 
-/// The jobs that `options` make on a command line alone.
+/// The jobs that `options` of a command line make without a job file.
 ///
 /// # Errors
-/// All options that cannot be read or done.
+/// All invalid and unsupported options.
 pub fn of_options(
     options: &[(&str, String)],
     surroundings: &MachineFacts<'_>,
@@ -115,7 +115,7 @@ pub fn of_options(
     with_errors(errors, jobs(sections, without_jobs, surroundings))
 }
 
-/// The jobs, unless there are errors beside theirs.
+/// The jobs; an error if there are `errors` besides their own.
 fn with_errors(
     errors: Vec<FioError>,
     jobs: Result<Vec<Job>, JobFileErrors>,
@@ -136,7 +136,7 @@ fn no_job(name: &str) -> FioError {
     place.error("there is no job in it; a job begins with [its name]")
 }
 
-/// The jobs of sections. Where there are none, that is the error `without_jobs`.
+/// The jobs of sections. If there are none, that is the error `without_jobs`.
 fn jobs(
     sections: Vec<lines::Section>,
     without_jobs: Option<FioError>,
@@ -156,7 +156,7 @@ fn jobs(
         if section.is_global() {
             global = job;
         } else {
-            // An option that was not understood may be the one that is missing.
+            // A missing option may be among those that were not understood.
             if errors.len() == before {
                 let checked = trims::put(&mut job)
                     .map(|()| sizes::by_order(&mut job))

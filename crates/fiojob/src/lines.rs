@@ -2,7 +2,7 @@
 
 use crate::error::{FioError, JobFileLine};
 
-/// Files may include files so deep; fio allows as much.
+/// Maximum depth of included files, as in fio.
 const MAX_DEPTH: usize = 16;
 /// Maximum number of lines of a job file.
 const MAX_LINES: usize = 100_000;
@@ -13,13 +13,13 @@ pub const MAX_BYTES: usize = 1 << 20;
 pub struct MachineFacts<'a> {
     /// The value of an environment variable.
     pub variable: &'a dyn Fn(&str) -> Option<String>,
-    /// The text of a file that `from` includes by `name`, or why there is none.
+    /// The text of a file that `from` includes by `name`, or the reason why it cannot be read.
     pub include: &'a dyn Fn(&str, &str) -> Result<String, String>,
     /// `$pagesize`, in bytes.
     pub page_size: u64,
     /// `$mb_memory`, in MiB.
     pub memory_mb: u64,
-    /// `$ncpus`: processors that are online.
+    /// `$ncpus`: number of online processors.
     pub processors: u64,
 }
 
@@ -40,7 +40,7 @@ pub(crate) struct Section {
 }
 
 impl Section {
-    /// fio takes any name that begins so for a global section.
+    /// As in fio, a section whose name begins with `global` is a global section.
     pub(crate) fn is_global(&self) -> bool {
         self.name.starts_with("global")
     }
@@ -145,7 +145,7 @@ impl Reader<'_> {
     }
 }
 
-/// The line without a comment, which `;` and `#` begin anywhere, and without blanks around it.
+/// The line without its comment, which begins at any `;` or `#`, and without surrounding blanks.
 fn without_comment(line: &str) -> &str {
     let end = line.find([';', '#']).unwrap_or(line.len());
     line[..end].trim_matches(|c: char| c.is_whitespace() || c.is_control())

@@ -3,8 +3,8 @@
 use crate::expression;
 use crate::pair::{Amount, PerDirection};
 
-/// Value of a suffix of a size. `k` and `kb` are `kb_base` bytes; `kib` is the other base: fio has them the
-/// wrong way round on purpose, since old job files mean 1024 by `k`.
+/// Value of a suffix of a size. `k` and `kb` are `kb_base` bytes, and `kib` is the other base: fio intentionally has
+/// them the wrong way round, since old job files mean 1024 by `k`.
 pub(crate) fn size_unit(suffix: &str, kb_base: u64) -> Option<u64> {
     let suffix = suffix.to_ascii_lowercase();
     let mut letters = suffix.chars();
@@ -19,7 +19,7 @@ pub(crate) fn size_unit(suffix: &str, kb_base: u64) -> Option<u64> {
         Some(_) => return None,
     };
     let base: u64 = match letters.as_str() {
-        // fio looks for the three letters, and takes `ki` for `k`.
+        // fio compares all three letters, and treats `ki` as `k`.
         "" | "b" | "i" => kb_base,
         "ib" if kb_base == 1000 => 1024,
         "ib" => 1000,
@@ -28,7 +28,7 @@ pub(crate) fn size_unit(suffix: &str, kb_base: u64) -> Option<u64> {
     base.checked_pow(power)
 }
 
-/// Value of a suffix of a time, in microseconds; a time without one is in `plain`.
+/// Value of a suffix of a time, in microseconds; a time without a suffix is in units of `plain` microseconds.
 fn time_unit(suffix: &str, plain: u64) -> Option<u64> {
     const SECOND: u64 = 1_000_000;
     Some(match suffix.to_ascii_lowercase().as_str() {
@@ -43,11 +43,11 @@ fn time_unit(suffix: &str, plain: u64) -> Option<u64> {
     })
 }
 
-/// A whole number, perhaps with a suffix or an expression in parentheses.
+/// A whole number, optionally with a suffix, or an expression in parentheses.
 ///
 /// # Errors
-/// A sentence that says what is wrong with it. fio takes as much of a number as it understands and
-/// leaves the rest; what was meant by that is not ours to guess.
+/// A sentence with the problem. fio uses the part of a number that it understands, and ignores the rest; disksmith
+/// does not guess the intended number.
 pub(crate) fn whole(text: &str, kb_base: u64) -> Result<u64, String> {
     let text = trimmed(text)?;
     positive(text, &|suffix| size_unit(suffix, kb_base))
@@ -78,8 +78,8 @@ pub(crate) fn time_us(text: &str) -> Result<u64, String> {
     positive(text, &|suffix| time_unit(suffix, plain))
 }
 
-/// A value for reads and one for writes: `8`, `8,4`, `,4` (reads unchanged) or `8,` (writes unchanged). A third, for
-/// trims, is read and ignored: a job that trims later puts it in place of that for writes.
+/// A value for reads and a value for writes: `8`, `8,4`, `,4` (reads unchanged) or `8,` (writes unchanged). A third
+/// value, for trims, is validated and ignored here: [`crate::trims`] later uses it in place of the value for writes.
 ///
 /// # Errors
 /// As for [`whole`], or when there are more than three.
@@ -120,7 +120,7 @@ fn trimmed(text: &str) -> Result<&str, String> {
 }
 
 fn positive(text: &str, unit: expression::Unit<'_>) -> Result<u64, String> {
-    // Without parentheses there is a number and its suffix, and nothing else.
+    // Without parentheses only a number and its suffix are allowed.
     if !text.starts_with('(')
         && let Some(strange) = text.chars().find(|c| !c.is_ascii_alphanumeric())
     {

@@ -7,10 +7,10 @@ pub enum OptionSupport {
     Done,
     /// The option cannot change the measurement, for this reason.
     Harmless(&'static str),
-    /// The option is replaced by the nearest thing, with this note, except with one of these values, which ask for
-    /// nothing.
+    /// The option is replaced by the nearest equivalent, with this note, except with one of these values, which
+    /// request nothing.
     Noted(&'static [&'static str], &'static str),
-    /// The option stops the run, for this reason, except with one of these values, which ask for nothing.
+    /// The option stops the run, for this reason, except with one of these values, which request nothing.
     Stops(&'static [&'static str], &'static str),
 }
 
@@ -29,7 +29,7 @@ pub struct OptionRow {
 }
 
 impl OptionRow {
-    /// True if it may stand without a value. On a command line fio then takes a value only behind `=`.
+    /// True if it may be given without a value. On a command line fio then takes a value only after `=`.
     pub fn is_switch(&self) -> bool {
         self.is_switch
     }

@@ -3,24 +3,24 @@
 use crate::option_row::{OptionRow, done, harmless, noted, stops};
 
 const OUTPUT: &str = "it is about fio's own output";
-const MEMORY: &str = "buffers are aligned, in huge pages where there are some, and registered";
-const OLD: &str = "fio itself passes over it";
+const MEMORY: &str = "buffers are aligned, in huge pages if available, and registered";
+const OLD: &str = "fio itself ignores it";
 const OWN_FILES: &str = "files in a directory are disksmith's own: laid out fully, and removed";
-const DATA: &str = "each write has data of its own, unless it is asked to repeat";
+const DATA: &str = "each write has different data, unless repetition is requested";
 const VERIFIERS: &str = "blocks are read back by threads of disksmith's own";
 const ALIGNED: &str = "reads are aligned to the smallest read, writes to the smallest write";
 const BATCH: &str = "requests are submitted as soon as there is room and taken as they come back, so that iodepth of them \
      are in flight";
 const POLLED: &str = "the disk interrupts when a request is done, and nothing polls for it";
 const CONTENT: &str = "each 4 KiB of a write differ from all others";
-const VERIFY: &str = "what was written is read back whole, by what this run remembers; a job that reads verifies what an \
-     earlier run has written";
+const VERIFY: &str = "all written blocks are read back and compared with the record of this run; a job that reads \
+     verifies what an earlier run has written";
 const ZONES: &str = "zones are not reset before they are full";
 const WRITE_POINTERS: &str = "no target has zones with a write pointer of their own";
 const REGIONS: &str =
     "sprandom is replaced by several passes over the whole target, without regions";
 const TRIMS: &str = "a job either trims, or reads and writes";
-const REPLAY: &str = "a job plays no recorded I/O back; disksmith bench --replay does";
+const REPLAY: &str = "a job does not replay recorded I/O; disksmith bench --replay does";
 const FOREIGN: &str = "a job file starts no program and changes no setting of the machine";
 const HARDWARE: &str =
     "requests are reads, writes and trims of a block device, and no commands of NVMe";
@@ -157,11 +157,11 @@ pub const OPTIONS: &[OptionRow] = &[
     ),
     harmless(
         "softrandommap",
-        "it is for fio's map of blocks, of which none is needed here",
+        "it is for fio's map of blocks, which is not needed here",
     ),
     harmless(
         "random_generator",
-        "which generator draws the places changes none of their odds",
+        "the generator does not change the probabilities of positions",
     ),
     harmless("overwrite", OWN_FILES),
     harmless("fallocate", OWN_FILES),
@@ -174,12 +174,12 @@ pub const OPTIONS: &[OptionRow] = &[
     ),
     harmless(
         "exitall_on_error",
-        "the first error with which a job does not go on always ends the run",
+        "the first fatal error of a job always ends the run",
     )
     .switch(),
     harmless(
         "ignore_zone_limits",
-        "they are limits of a zoned block device, which is none of the targets here",
+        "they are limits of zoned block devices, which are not supported as targets",
     ),
     harmless("spr_op", REGIONS),
     harmless("spr_num_regions", REGIONS),
@@ -191,8 +191,8 @@ pub const OPTIONS: &[OptionRow] = &[
     harmless("mem_align", MEMORY),
     harmless("hugepage-size", MEMORY),
     harmless("fixedbufs", MEMORY).switch(),
-    harmless("registerfiles", "files are registered with the ring always").switch(),
-    harmless("nonvectored", "requests have one buffer each always"),
+    harmless("registerfiles", "files are always registered with the ring").switch(),
+    harmless("nonvectored", "each request always has one buffer"),
     harmless(
         "userspace_reap",
         "answers of io_uring are always taken without a call",
@@ -215,21 +215,21 @@ pub const OPTIONS: &[OptionRow] = &[
     harmless("verify_header_seed", "headers have no seed"),
     harmless(
         "allow_file_create",
-        "files in a directory are made, and a file or device that is named is there",
+        "files in a directory are created, and a named file or device exists",
     ),
-    harmless("filetype", "what the target is, the kernel says"),
+    harmless("filetype", "the kernel reports the type of the target"),
     harmless("comm", "threads have names of disksmith's own"),
     harmless(
         "thp",
         "ioengine=mmap is run by pread and pwrite, and nothing is mapped",
     ),
-    harmless("libaio_vectored", "requests have one buffer each always"),
+    harmless("libaio_vectored", "each request always has one buffer"),
     harmless("flow_watermark", OLD),
     harmless("verifysort", OLD),
     harmless("verifysort_nr", OLD),
     harmless(
         "gtod_reduce",
-        "every request is timed always, at no cost that shows",
+        "every request is always timed, at negligible cost",
     ),
     harmless(
         "unique_filename",
@@ -333,11 +333,7 @@ pub const OPTIONS: &[OptionRow] = &[
         "the thread sleeps through all of its pause",
     ),
     noted("scramble_buffers", &["1"], CONTENT),
-    noted(
-        "lockmem",
-        ZERO,
-        "the page cache has all the memory that is free",
-    ),
+    noted("lockmem", ZERO, "the page cache uses all free memory"),
     stops("bs_unaligned", ZERO, ALIGNED).switch(),
     stops("offset_align", ZERO, ALIGNED),
     stops("blocksize_unaligned", ZERO, ALIGNED).switch(),
@@ -352,7 +348,7 @@ pub const OPTIONS: &[OptionRow] = &[
     stops("unlink_each_loop", ZERO, "files stay until the end"),
     stops("pre_read", ZERO, "it would measure the page cache"),
     stops("end_syncfs", ZERO, "a file is synced, and no file system"),
-    stops("ramp_size", ZERO, "a ramp has a time, ramp_time"),
+    stops("ramp_size", ZERO, "a ramp is given as a time, ramp_time"),
     stops("thinkcycles", ZERO, "a job pauses, and computes nothing"),
     stops("num_range", &["0", "1"], HARDWARE),
     stops("fdp", ZERO, HARDWARE),
@@ -362,8 +358,8 @@ pub const OPTIONS: &[OptionRow] = &[
     stops("md_per_io_size", ZERO, HARDWARE),
     stops("pi_act", ZERO, HARDWARE),
     stops("pi_chk", &[], HARDWARE),
-    stops("sync_file_range", &[], "it is not done; fdatasync is"),
-    stops("write_barrier", ZERO, "it is not done; fdatasync is"),
+    stops("sync_file_range", &[], "it is not supported; fdatasync is"),
+    stops("write_barrier", ZERO, "it is not supported; fdatasync is"),
     stops(
         "io_submit_mode",
         &["inline", "offload"],
@@ -404,7 +400,7 @@ pub const OPTIONS: &[OptionRow] = &[
     stops(
         "uncached",
         ZERO,
-        "the page cache is used as ever, or bypassed with direct=1",
+        "the page cache is used as usual, or bypassed with direct=1",
     ),
     stops("uid", &[], FOREIGN),
     stops("gid", &[], FOREIGN),
@@ -417,7 +413,7 @@ pub const OPTIONS: &[OptionRow] = &[
     stops("profile", &[], FOREIGN),
 ];
 
-/// The option of this name, if it is known.
+/// The option with this name, if it is known.
 pub(crate) fn find(name: &str) -> Option<&'static OptionRow> {
     OPTIONS
         .iter()

@@ -1,4 +1,4 @@
-//! Values that have parts: of reads and writes, in bytes or percent.
+//! Values with parts: for reads and writes, in bytes or percent.
 
 /// A size: in bytes, or as a share of the file or device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,7 +9,7 @@ pub enum Amount {
     Percent(u64),
 }
 
-/// A value for reads and one for writes.
+/// A value for reads and a value for writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct PerDirection<T> {
     /// Value for reads.

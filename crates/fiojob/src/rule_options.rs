@@ -6,7 +6,7 @@ use crate::rule_values::{mask, memory, numbers, pattern, split, steady};
 use crate::rules::{ExitWhat, Priority, PrioritySplit, Rules, SyncIo, VerifyMethod};
 use crate::values::{block, micros};
 
-/// Sets one option; `None` where it is none of these. `again` says that it was set before.
+/// Sets an option; `None` if it is not one of these. With `again` it was set before.
 pub(crate) fn set(
     rules: &mut Rules,
     option: &str,
@@ -76,7 +76,7 @@ pub(crate) fn set(
     Some(done)
 }
 
-/// Options that may stand without a value.
+/// Options that may be given without a value.
 pub(crate) fn switch<'a>(rules: &'a mut Rules, option: &str) -> Option<&'a mut bool> {
     Some(match option {
         "exitall" => &mut rules.exits_all,
@@ -112,11 +112,13 @@ fn sync_io(value: &str) -> Result<SyncIo, String> {
         "0" | "none" => Ok(SyncIo::None),
         "1" | "sync" => Ok(SyncIo::Full),
         "dsync" => Ok(SyncIo::Data),
-        _ => Err(format!("'{value}' is not done; none, sync and dsync are")),
+        _ => Err(format!(
+            "'{value}' is not supported; none, sync and dsync are"
+        )),
     }
 }
 
-/// A delay, and by how much the end of a range of them is later.
+/// A delay, and the length of its range in microseconds; 0 for a single delay.
 fn delay(value: &str) -> Result<(u64, u64), String> {
     let (first, last) = value.split_once('-').unwrap_or((value, value));
     let (first, last) = (time_us(first)?, time_us(last)?);
@@ -126,7 +128,7 @@ fn delay(value: &str) -> Result<(u64, u64), String> {
     }
 }
 
-/// A time in whole seconds, the interval at which figures are taken here.
+/// A time in whole seconds, the interval of the figures.
 fn whole_seconds(value: &str) -> Result<u64, String> {
     match time_us(value)? {
         us if us > 0 && us % 1_000_000 == 0 => Ok(us),
@@ -140,7 +142,7 @@ fn exit_what(value: &str) -> Result<ExitWhat, String> {
         "stonewall" => Ok(ExitWhat::Stonewall),
         "all" => Ok(ExitWhat::All),
         _ => Err(format!(
-            "'{value}' is not done; group, stonewall and all are"
+            "'{value}' is not supported; group, stonewall and all are"
         )),
     }
 }
@@ -174,7 +176,7 @@ fn policy(value: &str) -> Result<bool, String> {
     match value {
         "shared" => Ok(false),
         "split" => Ok(true),
-        _ => Err(format!("'{value}' is not done; shared and split are")),
+        _ => Err(format!("'{value}' is not supported; shared and split are")),
     }
 }
 
@@ -189,7 +191,9 @@ fn dedupe_mode(value: &str) -> Result<bool, String> {
     match value {
         "repeat" => Ok(false),
         "working_set" => Ok(true),
-        _ => Err(format!("'{value}' is not done; repeat and working_set are")),
+        _ => Err(format!(
+            "'{value}' is not supported; repeat and working_set are"
+        )),
     }
 }
 
@@ -243,7 +247,7 @@ fn request_priority(
     Ok(())
 }
 
-/// The method of `verify=`. CRC-32C stands for all other sums: a block that is damaged fails by either.
+/// The method of `verify=`. CRC-32C replaces all other checksums: it detects a corrupted block as they do.
 fn verify(value: &str) -> Result<Option<VerifyMethod>, String> {
     const OTHERS: [&str; 14] = [
         "md5", "crc64", "crc32", "crc16", "crc7", "xxhash", "sha512", "sha256", "sha1", "sha3-224",
@@ -255,7 +259,7 @@ fn verify(value: &str) -> Result<Option<VerifyMethod>, String> {
         "pattern" => Some(VerifyMethod::Pattern),
         _ => match OTHERS.iter().find(|known| **known == value) {
             Some(known) => Some(VerifyMethod::Header(Some(known))),
-            None => return Err(format!("'{value}' is not done; crc32c is")),
+            None => return Err(format!("'{value}' is not supported; crc32c is")),
         },
     })
 }

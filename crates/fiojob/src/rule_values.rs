@@ -1,4 +1,4 @@
-//! Values that are lists: processors, nodes, patterns and shares of priorities.
+//! Values that are lists: processors, nodes, patterns, and shares of requests with a priority.
 
 use crate::number::whole;
 use crate::rules::{
@@ -6,12 +6,12 @@ use crate::rules::{
 };
 use crate::values::block;
 
-/// Numbers in order, of a list of numbers and ranges such as `0-3,5`; fio takes colons as well.
+/// The sorted numbers of a list of numbers and ranges such as `0-3,5`; colons are separators too, as in fio.
 ///
 /// # Errors
-/// A sentence where a part is no number, or a range ends before it begins.
+/// A sentence, if a part is not a number, or a range ends before it begins.
 pub fn numbers(text: &str) -> Result<Vec<u32>, String> {
-    /// Number of processors and nodes that no machine exceeds.
+    /// Upper bound of the numbers of processors and nodes.
     const MAX_NUMBERS: u32 = 8192;
     let mut all = Vec::new();
     let number = |text: &str| match text.trim().parse::<u32>() {
@@ -31,7 +31,7 @@ pub fn numbers(text: &str) -> Result<Vec<u32>, String> {
     Ok(all)
 }
 
-/// The bits of a mask.
+/// Positions of the set bits of a mask.
 pub(super) fn mask(value: &str) -> Result<Vec<u32>, String> {
     let parsed = match value.strip_prefix("0x").or(value.strip_prefix("0X")) {
         Some(hex) => u64::from_str_radix(hex, 16),
@@ -53,7 +53,7 @@ pub(super) fn memory(value: &str) -> Result<NumaPolicy, String> {
         "local" => (NumaMode::Local, false),
         _ => {
             return Err(format!(
-                "'{mode}' is not done; default, prefer, bind, interleave and local are"
+                "'{mode}' is not supported; default, prefer, bind, interleave and local are"
             ));
         }
     };
@@ -97,7 +97,7 @@ pub(super) fn pattern(value: &str) -> Result<Vec<u8>, String> {
     }
 }
 
-/// End of the number that a pattern begins with: at text, at another sign, or at hexadecimal digits.
+/// End of the number at the start of a pattern: at text, another sign, or hexadecimal digits.
 fn numeral_end(text: &str) -> usize {
     let mut behind = text.char_indices().skip(1);
     let next = behind.find(|(_, letter)| ['"', '%', '-'].contains(letter));
@@ -111,7 +111,7 @@ fn numeral(text: &str) -> Result<Vec<u8>, String> {
     let why = || {
         format!(
             "'{text}' is no pattern; write a number, 0x and hexadecimal digits, or text in quotes \
-             (positions, %o, and files, 'NAME', are not done)"
+             (positions, %o, and files, 'NAME', are not supported)"
         )
     };
     if let Some(hex) = text.strip_prefix("0x").or(text.strip_prefix("0X")) {
@@ -126,7 +126,7 @@ fn numeral(text: &str) -> Result<Vec<u8>, String> {
     }
     let number: i64 = text.parse().map_err(|_| why())?;
     let bytes = number.to_le_bytes();
-    // As few bytes as the number needs.
+    // The number is stored in the minimum number of bytes.
     let used = (1..8)
         .find(|used| {
             let shift = 64 - 8 * used;
@@ -151,7 +151,7 @@ pub(super) fn steady(value: &str) -> Result<SteadyStateRule, String> {
         "lat" => SteadyStateFigure::Latency,
         _ => {
             return Err(format!(
-                "'{name}' is not done; iops, bw and lat are, each also with _slope"
+                "'{name}' is not supported; iops, bw and lat are, each also with _slope"
             ));
         }
     };
@@ -170,7 +170,8 @@ pub(super) fn steady(value: &str) -> Result<SteadyStateRule, String> {
     }
 }
 
-/// Shares of priorities: `SIZE/PERCENT`, `SIZE/PERCENT/CLASS/LEVEL` or followed by a hint, separated by colons.
+/// Shares of requests with their priorities: `SIZE/PERCENT`, `SIZE/PERCENT/CLASS/LEVEL`, or the latter followed by a
+/// hint, separated by colons.
 pub(super) fn split(text: &str, kb_base: u64) -> Result<Vec<PrioritySplit>, String> {
     let mut splits = Vec::new();
     for part in text.split(':').filter(|part| !part.is_empty()) {

@@ -1,4 +1,4 @@
-//! Options that are neither places nor sizes: data, checks, threads, shares and ends of a job.
+//! Options that concern neither positions nor sizes: data, verification, threads, shares, and the end of a job.
 
 use crate::errors::NonFatal;
 use crate::pair::PerDirection;
@@ -18,29 +18,29 @@ pub enum SyncIo {
 /// Value of `exit_what=`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ExitWhat {
-    /// Jobs of its group.
+    /// All jobs of its group.
     #[default]
     Group,
-    /// All jobs that run.
+    /// All running jobs.
     Stonewall,
-    /// All jobs that run, and those that have not begun.
+    /// All running jobs, and those that have not begun.
     All,
 }
 
 /// Value of `steadystate=`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SteadyStateRule {
-    /// Figure that is to be steady.
+    /// The figure that must become steady.
     pub of: SteadyStateFigure,
-    /// True if the slope is judged, and not the deviation.
+    /// True if the slope is judged, false for the deviation.
     pub slope: bool,
-    /// The most that is steady.
+    /// Maximum slope or deviation of a steady figure.
     pub limit: f64,
-    /// The limit is in percent of the mean.
+    /// True if the limit is in percent of the mean.
     pub percent: bool,
 }
 
-/// Figure that is to be steady.
+/// A figure that must become steady.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SteadyStateFigure {
     /// Requests a second.
@@ -54,13 +54,13 @@ pub enum SteadyStateFigure {
 /// Value of `numa_mem_policy=`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NumaPolicy {
-    /// Use of the nodes.
+    /// How the nodes are used.
     pub mode: NumaMode,
     /// The nodes.
     pub nodes: Vec<u32>,
 }
 
-/// Use of nodes of memory.
+/// How nodes of memory are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NumaMode {
     /// `default`.
@@ -86,12 +86,12 @@ pub struct Priority {
     pub hint: u16,
 }
 
-/// A share of the requests of one size, or of all, with a priority; `None` is that of `cmdprio`.
+/// A share of the requests of one size, or of all sizes, with a priority; `None` is the priority of `cmdprio`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PrioritySplit {
-    /// Size of the requests, in bytes; `None` is all.
+    /// Size of the requests, in bytes; `None` for all sizes.
     pub bytes: Option<u64>,
-    /// Percentage of them.
+    /// Percentage of these requests.
     pub percent: u64,
     /// Priority of these requests.
     pub priority: Option<Priority>,
@@ -100,32 +100,32 @@ pub struct PrioritySplit {
 /// Value of `verify=`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VerifyMethod {
-    /// A checksum in a header; with its name, where another one is used instead.
+    /// A checksum in a header; with the name of the requested checksum, if it is replaced by another.
     Header(Option<&'static str>),
     /// The pattern alone.
     Pattern,
 }
 
-/// Options of a job that are neither places nor sizes.
+/// Options of a job that concern neither positions nor sizes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rules {
     /// `sync=`.
     pub sync_io: SyncIo,
-    /// `startdelay=`, in microseconds; of a range its start.
+    /// `startdelay=`, in microseconds; the start of a range.
     pub start_delay_us: u64,
-    /// Amount by which the end of that range is later, in microseconds.
+    /// Length of that range, in microseconds; 0 for a single delay.
     pub start_delay_spread_us: u64,
     /// `exitall`.
     pub exits_all: bool,
     /// `exit_what=`.
     pub exit_what: ExitWhat,
-    /// `rate_min=`, in bytes a second; 0 is none.
+    /// `rate_min=`, in bytes a second; 0 for no minimum.
     pub rate_min: PerDirection<u64>,
-    /// `rate_iops_min=`; 0 is none.
+    /// `rate_iops_min=`, in requests a second; 0 for no minimum.
     pub rate_iops_min: PerDirection<u64>,
     /// `rate_cycle=`, in milliseconds.
     pub rate_cycle_ms: u64,
-    /// `flow=`: the weight; 0 is none.
+    /// `flow=`: the weight; 0 if not given.
     pub flow: u32,
     /// `flow_id=`.
     pub flow_id: u32,
@@ -139,7 +139,7 @@ pub struct Rules {
     pub steady_ramp_us: u64,
     /// `steadystate_check_interval=`, in microseconds.
     pub steady_interval_us: u64,
-    /// `latency_target=`, in microseconds; 0 is none.
+    /// `latency_target=`, in microseconds; 0 if not given.
     pub latency_us: u64,
     /// `latency_window=`, in microseconds.
     pub latency_window_us: u64,
@@ -147,11 +147,11 @@ pub struct Rules {
     pub latency_percentile: f64,
     /// `latency_run=`.
     pub latency_run: bool,
-    /// `max_latency=`, in microseconds; 0 is none.
+    /// `max_latency=`, in microseconds; 0 for no limit.
     pub max_latency_us: PerDirection<u64>,
     /// `cpus_allowed=` and `cpumask=`.
     pub cpus: Vec<u32>,
-    /// `cpus_allowed_policy=split`: each clone has one of them.
+    /// `cpus_allowed_policy=split`: each clone runs on one of them.
     pub cpus_split: bool,
     /// `numa_cpu_nodes=`.
     pub cpu_nodes: Vec<u32>,
@@ -171,7 +171,7 @@ pub struct Rules {
     pub request_priority: PerDirection<Priority>,
     /// `buffer_compress_percentage=`.
     pub compress_percent: Option<u64>,
-    /// `buffer_compress_chunk=`, in bytes; 0 is fio's.
+    /// `buffer_compress_chunk=`, in bytes; 0 for fio's default.
     pub compress_chunk: u64,
     /// `buffer_pattern=`.
     pub buffer_pattern: Vec<u8>,
@@ -185,13 +185,13 @@ pub struct Rules {
     pub dedupe_set_percent: u64,
     /// `dedupe_global=`.
     pub dedupe_global: bool,
-    /// `stats=`: it is counted in the sum of those that it is reported with.
+    /// `stats=`: true if its figures are included in the sum of its group.
     pub counted: bool,
     /// `fill_device=`.
     pub fill_device: bool,
     /// `verify=`.
     pub verify: Option<VerifyMethod>,
-    /// `verify_interval=`, in bytes; 0 is a request.
+    /// `verify_interval=`, in bytes; 0 for the size of a request.
     pub verify_interval: u64,
     /// `verify_offset=`, in bytes.
     pub verify_offset: u64,

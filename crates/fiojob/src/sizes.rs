@@ -1,15 +1,14 @@
-//! Sizes of requests: one, a range, or several with their shares.
+//! Sizes of requests: a single size, a range, or several sizes with their shares.
 
 use crate::job::{Job, SizeOption, SizeSplit};
 use crate::number::whole;
 use crate::pair::PerDirection;
 use crate::values::block;
 
-/// Maximum number of steps in a range of sizes, each of its smallest size.
+/// Maximum number of sizes in a range, which are multiples of its smallest size.
 const MAX_SIZES: u64 = 4096;
 
-/// Replaces the sizes by those that an option names, unless the present ones come from an option that takes
-/// precedence. Sizes that are not named stay.
+/// Replaces the sizes of the directions that an option names, unless an option that takes precedence has set them.
 pub(crate) fn put(
     job: &mut Job,
     by: SizeOption,
@@ -41,7 +40,7 @@ pub(crate) fn put(
     Ok(())
 }
 
-/// Checks that fio takes all sizes of `split` as they are, where a range follows: fio limits them to that.
+/// Checks that all sizes of `split` are valid in a `range` that follows: fio limits them to it.
 fn check_within(split: &[SizeSplit], range: &[SizeSplit]) -> Result<(), String> {
     let bytes = |share: Option<&SizeSplit>| share.map_or(1, |share| share.bytes);
     let (low, high) = (bytes(range.first()), bytes(range.last()));
@@ -54,7 +53,7 @@ fn check_within(split: &[SizeSplit], range: &[SizeSplit]) -> Result<(), String> 
     }
 }
 
-/// Gives all requests of a job the sizes for its order, where sizes are given by order.
+/// If sizes are given by order, uses the sizes of the job's order for all of its requests.
 pub(crate) fn by_order(job: &mut Job) {
     let sizes = &mut job.sizes;
     match (job.sizes_by_order, job.pattern.random) {
@@ -64,7 +63,7 @@ pub(crate) fn by_order(job: &mut Job) {
     }
 }
 
-/// The only size of requests.
+/// A single size of requests.
 pub(crate) fn only(text: &str, kb_base: u64) -> Result<Vec<SizeSplit>, String> {
     let bytes = block(text, kb_base)?;
     Ok(vec![SizeSplit {
@@ -73,7 +72,7 @@ pub(crate) fn only(text: &str, kb_base: u64) -> Result<Vec<SizeSplit>, String> {
     }])
 }
 
-/// Sizes and their shares: `4k/10:64k/50:32k/40`, with the rest divided among sizes without a share. Where shares do
+/// Sizes and their shares: `4k/10:64k/50:32k/40`, with the rest divided among sizes without a share. If the shares do
 /// not add up to 100 %, the most frequent size gets the rest, as in fio.
 pub(crate) fn shares(text: &str, kb_base: u64) -> Result<Vec<SizeSplit>, String> {
     let mut named: Vec<(u64, Option<f64>)> = Vec::new();
@@ -104,7 +103,7 @@ pub(crate) fn shares(text: &str, kb_base: u64) -> Result<Vec<SizeSplit>, String>
     if open == 0 && sum != 100.0 {
         fill_up(&mut shares);
     }
-    // A size that is never drawn should not decide where requests are aligned.
+    // A size that is never drawn must not affect the alignment of requests.
     shares.retain(|share| share.percent > 0.0);
     match shares.is_empty() {
         true => Err("no size has a share".to_owned()),
@@ -112,8 +111,8 @@ pub(crate) fn shares(text: &str, kb_base: u64) -> Result<Vec<SizeSplit>, String>
     }
 }
 
-/// Gives the most frequent size the rest of 100 %: fio draws by sums of the shares from the least frequent on, of
-/// which the last one has no bound.
+/// Gives the most frequent size the rest of 100 %: fio draws by cumulative shares, beginning with the least frequent,
+/// and the last one has no upper bound.
 fn fill_up(shares: &mut [SizeSplit]) {
     shares.sort_by(|one, other| one.percent.total_cmp(&other.percent));
     let mut left = 100.0;
@@ -134,8 +133,8 @@ fn percentage(text: &str, kb_base: u64) -> Result<f64, String> {
     }
 }
 
-/// Sizes from the smallest to the largest: fio draws any multiple of the smallest equally often, and the largest also
-/// for larger ones.
+/// Sizes from the smallest to the largest: fio draws all multiples of the smallest with equal probability, and uses
+/// the largest for multiples beyond it.
 pub(crate) fn range(text: &str, kb_base: u64) -> Result<Vec<SizeSplit>, String> {
     let (low, high) = text
         .split_once(['-', ':'])
@@ -155,7 +154,7 @@ pub(crate) fn range(text: &str, kb_base: u64) -> Result<Vec<SizeSplit>, String> 
             percent: one,
         })
         .collect();
-    // The last step of a range that is no multiple of its smallest size.
+    // The last size of a range, if it is not a multiple of the smallest.
     let left = 100.0 - one * steps as f64;
     if left > 1e-9 {
         shares.push(SizeSplit {

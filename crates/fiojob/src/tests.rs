@@ -1,4 +1,4 @@
-//! Job files as a whole.
+//! Tests of whole job files.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -50,7 +50,7 @@ fn all_problems_of_a_file_are_one_answer() {
             "job.fio, line 8: fdatasync",
         ]
     );
-    // What a global section gets wrong for two jobs is said once.
+    // An error in a global section that two jobs have is reported once.
     let both = "[global]\nfsync=1\nfdatasync=1\n[a]\n[b]\n";
     assert_eq!(error_of(both).lines().count(), 1);
 }
@@ -102,7 +102,7 @@ fn each_name_on_a_command_line_begins_a_job_and_what_is_before_is_for_all() {
         })
         .collect();
     assert_eq!(seen, [("a", 8192, true), ("b", 4096, false)]);
-    // What fio itself is asked for, and what a job is, are one answer.
+    // Errors in options of fio's command line and in options of a job are reported together.
     let error = of(&["minimal=1", "name=a", "bs=x"]).unwrap_err();
     let options: Vec<_> = error
         .all()
@@ -119,10 +119,10 @@ fn a_job_that_trims_has_the_third_of_three_values() {
     assert_eq!(third.sizes.write[0].bytes, 16384);
     assert_eq!(third.rate_iops.write, 10);
     assert_eq!(job("bs=4k,8k").unwrap().sizes.write[0].bytes, 8192);
-    // fio takes its own default there.
+    // fio would use its own default.
     assert!(job("bs=4k,8k,").is_err() && job("bs=4k,8k,x").is_err());
     assert!(job("rw=trimwrite\nbs=4k,8k,16k").is_err());
-    // By the order of requests there is no third size.
+    // With sizes by order of requests there is no third size.
     for (rw, bytes) in [("trim", 4096), ("randtrim", 8192)] {
         let by_order = job(&format!("rw={rw}\nbs=4k,8k,16k\nbs_is_seq_rand=1")).unwrap();
         assert_eq!(by_order.sizes.write[0].bytes, bytes, "{rw}");
@@ -177,7 +177,7 @@ fn options_of_a_command_line_beside_a_file_hold_where_the_file_does_not_give_the
     let expected =
         "the command line: section: the job file has no such section; it has these: a, b";
     assert_eq!(error, expected);
-    // As fio 3.33: a section that is named before a job's name selects that too.
+    // As in fio 3.33: a section named before a job's name selects that job too.
     let x = [("name", "x"), ("rw", "read"), ("size", "1m")];
     let section = [("section", "b")];
     let both = beside(&[&x[..], &section].concat()).unwrap();
@@ -193,7 +193,7 @@ fn options_of_a_command_line_beside_a_file_hold_where_the_file_does_not_give_the
     assert!(beside(&[&[("section", "x")], &x[..]].concat()).is_ok());
     let error = beside(&[("warp", "1")]).unwrap_err().to_string();
     assert!(error.starts_with("the command line: warp: "), "{error}");
-    // A file that cannot be read at all does not hide what else is wrong.
+    // A job file that cannot be read does not hide other errors.
     let options = [("client", "db1"), ("name", "x"), ("warp", "1")];
     let options = options.map(|(name, value)| (name, value.to_owned()));
     let errors = read_with("job.fio", "[\n", &options, &SURROUNDINGS).unwrap_err();
@@ -299,7 +299,7 @@ fn a_file_is_read_with_its_globals_variables_and_includes() {
         (Amount::Percent(50), Some(Amount::Bytes(3 << 29)))
     );
     assert_eq!(log.sizes.write[0].bytes, 4096);
-    // The second global section holds for what comes behind it.
+    // The second global section applies to the sections after it.
     assert_eq!(scan.sizes.read[0].bytes, 1 << 20);
     assert_eq!(
         (scan.ramp_us, scan.cadence),
@@ -320,17 +320,17 @@ fn an_option_that_is_not_done_stops_with_file_line_and_name() {
     for (line, expected) in [
         (
             "opendir=/data",
-            "job.fio, line 2: opendir: disksmith does not do this (",
+            "job.fio, line 2: opendir: disksmith does not support this (",
         ),
         ("thinktime_blocks_type=both", "it is complete or issue"),
         (
             "rw=randrw\nrate=1m\nthinktime=5ms\nrate_ignore_thinktime=1",
-            "line 5: rate_ignore_thinktime: of a job that reads and writes it is not done",
+            "line 5: rate_ignore_thinktime: it is not supported for a job that reads and writes",
         ),
-        ("verify=crc9", "line 2: verify: 'crc9' is not done"),
+        ("verify=crc9", "line 2: verify: 'crc9' is not supported"),
         (
             "verify_only=1",
-            "line 2: verify_only: disksmith does not do this",
+            "line 2: verify_only: disksmith does not support this",
         ),
         (
             "verify=pattern",
@@ -353,12 +353,15 @@ fn an_option_that_is_not_done_stops_with_file_line_and_name() {
             "filesize=8k-4k",
             "line 2: filesize: '8k-4k' ends before it begins",
         ),
-        ("pre_read=1", "line 2: pre_read: disksmith does not do this"),
+        (
+            "pre_read=1",
+            "line 2: pre_read: disksmith does not support this",
+        ),
         (
             "frobnicate=1",
             "line 2: frobnicate: disksmith does not know",
         ),
-        ("rw=trimread", "line 2: rw: 'trimread' is not done"),
+        ("rw=trimread", "line 2: rw: 'trimread' is not supported"),
         (
             "rw=trimwrite\nbs=4k,4k,8k",
             "bs: each trim is of the block that is written then",
@@ -377,7 +380,7 @@ fn an_option_that_is_not_done_stops_with_file_line_and_name() {
         ("zonemode=zbd\nzonesize=1m", "give read_beyond_wp=1"),
         (
             "zonemode=zbd\nzonesize=1m\nrw=randrw",
-            "rw: with zonemode=zbd it is not done",
+            "rw: with zonemode=zbd it is not supported",
         ),
         (
             "zonemode=zbd\nzonesize=1m\nrw=randwrite\nnumjobs=2\noffset_increment=1z\nmax_open_zones=2",
@@ -408,7 +411,7 @@ fn an_option_that_is_not_done_stops_with_file_line_and_name() {
         ("rw_sequencer=random", "it is sequential or identical"),
         (
             "bs_is_seq_rand=1\nrw=randread:4",
-            "line 2: bs_is_seq_rand: of a job whose requests are random in part",
+            "line 2: bs_is_seq_rand: it is not supported for a job with partly random requests",
         ),
         (
             "zonemode=zbd\nzonesize=1m\nrw=write\noffset=1k",
@@ -437,7 +440,10 @@ fn an_option_that_is_not_done_stops_with_file_line_and_name() {
         ),
         ("max_latency=soon", "line 2: max_latency: "),
         ("ioengine=rbd", "line 2: ioengine: 'rbd'"),
-        ("random_distribution=gauss:10", "'gauss:10' is not done"),
+        (
+            "random_distribution=gauss:10",
+            "'gauss:10' is not supported",
+        ),
         ("random_distribution=normal:100", "between 0 and 100 %"),
         ("random_distribution=zipf:1", "above 0 and not 1"),
         ("random_distribution=zipf:1.2/0.5", "no number"),
@@ -454,7 +460,7 @@ fn an_option_that_is_not_done_stops_with_file_line_and_name() {
         ),
         (
             "trim_percentage=5",
-            "line 2: trim_percentage: disksmith does not do this",
+            "line 2: trim_percentage: disksmith does not support this",
         ),
         ("direct", "direct: it needs a value"),
         ("direct=yes", "it is 0 or 1"),
@@ -493,7 +499,7 @@ fn an_option_that_is_not_done_stops_with_file_line_and_name() {
     assert!(error_of("[global]\nbs=4k\n").contains("no job"));
 }
 
-/// Follows fio 3.33: bssplit goes before bsrange and bsrange before bs, also where that is a job's own.
+/// Follows fio 3.33: bssplit takes precedence over bsrange, and bsrange over bs, even over a bs of the job itself.
 #[test]
 fn sizes_are_those_of_the_option_that_says_most_of_them() {
     let job = |global: &str, own: &str| {
@@ -542,7 +548,7 @@ fn sizes_may_be_of_sequential_and_of_random_requests() {
     assert_eq!((of("randrw"), of("rw")), ((8, 8), (64, 64)));
 }
 
-/// The last value of the size of a zone counts, wherever it stands.
+/// The last value of the zone size applies, whatever the order.
 #[test]
 fn sizes_may_be_in_zones() {
     let text = "[global]\nsize=4z\noffset=1z\nzoneskip=1z\nzonesize=1m\nzonemode=zbd\nrw=write\n\
@@ -573,7 +579,7 @@ fn a_random_job_may_have_sequential_requests_and_a_latest_answer() {
         }
     );
     assert!(!runs.draws_all() && job("rw=randread").draws_all());
-    // Of a direction that the job has not it says nothing.
+    // It has no effect for a direction that the job does not have.
     assert!(job("rw=randread\npercentage_random=,50").draws_all());
     assert!(!job("rw=randwrite\npercentage_random=,50").draws_all());
     assert_eq!(job("rw=write:8k").every, 1);
@@ -603,8 +609,7 @@ fn what_asks_for_nothing_does_not_stop() {
     assert!(jobs.len() == 1 && jobs[0].notes.is_empty());
 }
 
-/// Options that ask for the same in part, and of which the one that asks for nothing is not to take
-/// back the other, in whichever order they stand.
+/// Options that partly request the same: the one that requests nothing must not undo the other, in either order.
 #[test]
 fn an_option_does_not_undo_another() {
     let job = |lines: &str| parsed(&format!("[job]\n{lines}\n")).unwrap().remove(0);
@@ -663,7 +668,7 @@ fn a_variable_is_not_looked_into_again() {
     assert_eq!(jobs[0].filename, ["${LOOP}"]);
 }
 
-/// A job file that was cut, doubled and sprinkled with signs that mean something in one.
+/// A job file that was cut, repeated, and interspersed with special characters.
 fn mutated() -> impl Strategy<Value = String> {
     let edit = (
         any::<prop::sample::Index>(),

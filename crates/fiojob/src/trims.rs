@@ -18,11 +18,11 @@ const OF_THREE: [&str; 10] = [
     "percentage_random",
 ];
 
-/// Gives a job that trims the third values of its options, in place of those for writes: trims are its writes. Sizes
+/// Uses the third values of the options of a job that trims in place of those for writes: its writes are trims. Sizes
 /// by the order of requests have no third value, as in fio.
 ///
 /// # Errors
-/// The first option whose third value cannot be that of the job's trims.
+/// The first option whose third value cannot be used for trims.
 pub(crate) fn put(job: &mut Job) -> Result<(), FioError> {
     if !job.pattern.trims && !job.pattern.trims_first {
         return Ok(());

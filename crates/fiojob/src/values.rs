@@ -3,14 +3,15 @@
 use crate::job::{Distribution, IoEngine, IoPattern, ZoneBytes, ZonePart};
 use crate::number::{time_us, whole};
 
-/// fio's default exponent and share.
+/// fio's default exponent of a Zipf distribution.
 const ZIPF: f64 = 1.1;
+/// fio's default share `h` of a Pareto distribution.
 const PARETO: f64 = 0.2;
-/// Maximum size of a block: larger ones are split many times by every kernel, and take much memory.
+/// Maximum size of a block: every kernel splits larger ones many times, and they need much memory.
 const MAX_BLOCK_BYTES: u64 = 64 << 20;
 
-/// Value of `rw=`: the pattern, the bytes added after each request of a sequential one, and the number of requests of
-/// a random one for each place that is drawn.
+/// Value of `rw=`: the pattern, the bytes added after each request of a sequential job, and the number of requests for
+/// each random position of a random job.
 pub(crate) fn pattern(value: &str, kb_base: u64) -> Result<(IoPattern, i64, u32), String> {
     let (name, modifier) = match value.split_once(':') {
         None => (value, None),
@@ -24,7 +25,7 @@ pub(crate) fn pattern(value: &str, kb_base: u64) -> Result<(IoPattern, i64, u32)
     }
 }
 
-/// Number of requests for each place that is drawn. fio accepts no suffix there, and ignores one.
+/// Number of requests for each random position. fio accepts no suffix here, and ignores one.
 fn requests(text: &str) -> Result<u32, String> {
     match text.parse() {
         Ok(requests @ 1..) => Ok(requests),
@@ -56,7 +57,7 @@ fn plain_pattern(value: &str) -> Result<IoPattern, String> {
         "randtrim" | "randtrimwrite" => (true, false, true),
         _ => {
             return Err(format!(
-                "'{value}' is not done; read, write, rw, trim, trimwrite and, at random places, randread, randwrite, \
+                "'{value}' is not supported; read, write, rw, trim, trimwrite and, at random places, randread, randwrite, \
                  randrw, randtrim and randtrimwrite are"
             ));
         }
@@ -70,7 +71,7 @@ fn plain_pattern(value: &str) -> Result<IoPattern, String> {
     })
 }
 
-/// The engine, and a note where the I/O differs from its name.
+/// The engine, and a note if the I/O differs from that of the named engine.
 pub(crate) fn engine(value: &str) -> Result<(IoEngine, Option<&'static str>), String> {
     match value {
         "io_uring" | "libaio" => Ok((IoEngine::Queued, None)),
@@ -88,7 +89,7 @@ pub(crate) fn engine(value: &str) -> Result<(IoEngine, Option<&'static str>), St
             Some("ioengine=mmap is run by pread and pwrite; there are no page faults"),
         )),
         _ => Err(format!(
-            "'{value}' is not done; io_uring, libaio, posixaio, psync, sync, pvsync, pvsync2, vsync \
+            "'{value}' is not supported; io_uring, libaio, posixaio, psync, sync, pvsync, pvsync2, vsync \
              and mmap are"
         )),
     }
@@ -104,7 +105,7 @@ pub(crate) fn distribution(value: &str, kb_base: u64) -> Result<Distribution, St
     let (name, number) = match value.split_once(':') {
         None => (value, None),
         Some((name, number)) => {
-            // Rust reads 'nan' and 'inf' as numbers; nothing can be drawn by them.
+            // Rust parses 'nan' and 'inf' as numbers, but they are not valid parameters of a distribution.
             let read = number
                 .parse()
                 .ok()
@@ -134,13 +135,13 @@ pub(crate) fn distribution(value: &str, kb_base: u64) -> Result<Distribution, St
             )),
         },
         _ => Err(format!(
-            "'{value}' is not done; random, zipf:THETA, pareto:H, normal:PERCENT, zoned:ACCESS/SIZE:… and \
+            "'{value}' is not supported; random, zipf:THETA, pareto:H, normal:PERCENT, zoned:ACCESS/SIZE:… and \
              zoned_abs:ACCESS/SIZE:… are"
         )),
     }
 }
 
-/// A percentage, unless nothing is there.
+/// A percentage; `None` for an empty text.
 fn percentage(text: &str) -> Result<Option<f64>, String> {
     match text {
         "" => Ok(None),
@@ -151,7 +152,7 @@ fn percentage(text: &str) -> Result<Option<f64>, String> {
     }
 }
 
-/// Zones `ACCESS/SIZE:…`, in percent and in bytes.
+/// Zones `ACCESS/SIZE:…`, in percent of the requests and in bytes.
 fn zoned_bytes(text: &str, kb_base: u64) -> Result<Vec<ZoneBytes>, String> {
     let (mut access, mut sizes) = (Vec::new(), Vec::new());
     for part in text.split(':') {
@@ -172,7 +173,7 @@ fn zoned_bytes(text: &str, kb_base: u64) -> Result<Vec<ZoneBytes>, String> {
     Ok(zones.map(zone).collect())
 }
 
-/// Zones `ACCESS/SIZE:…` in percent. The rest of either is divided among the zones without a value.
+/// Zones `ACCESS/SIZE:…` in percent. The rest of each is divided among the zones without a value.
 fn zoned(text: &str) -> Result<Vec<ZonePart>, String> {
     let (mut access, mut size) = (Vec::new(), Vec::new());
     for part in text.split(':') {
@@ -190,7 +191,7 @@ fn zoned(text: &str) -> Result<Vec<ZonePart>, String> {
     Ok(zones.map(zone).collect())
 }
 
-/// Percentages that add up to 100: the rest is divided among the open ones.
+/// Percentages that add up to 100: the rest is divided among the missing ones.
 fn completed(parts: &[Option<f64>], what: &str) -> Result<Vec<f64>, String> {
     let named: f64 = parts.iter().flatten().sum();
     let open = parts.iter().filter(|part| part.is_none()).count();
@@ -214,7 +215,7 @@ pub(crate) fn block(text: &str, kb_base: u64) -> Result<u64, String> {
     }
 }
 
-/// The size of each file: of a range the smallest and the largest.
+/// The size of each file, as its smallest and largest value.
 pub(crate) fn filesize(value: &str, kb_base: u64) -> Result<(u64, u64), String> {
     let (low, high) = value.split_once('-').unwrap_or((value, value));
     match (whole(low, kb_base)?, whole(high, kb_base)?) {
@@ -224,7 +225,7 @@ pub(crate) fn filesize(value: &str, kb_base: u64) -> Result<(u64, u64), String> 
     }
 }
 
-/// A time that is in microseconds where it has no unit.
+/// A time that is in microseconds if it has no unit.
 pub(crate) fn micros(value: &str) -> Result<u64, String> {
     match value.bytes().all(|byte| byte.is_ascii_digit()) && !value.is_empty() {
         true => value.parse().map_err(|_| "it is too long".to_owned()),

@@ -1,4 +1,4 @@
-//! Options of zones: their checks, and values that are in zones.
+//! Options of zones: their checks, and values given as a number of zones.
 
 use crate::job::{Distribution, Job, SizeSplit, ZoneMode};
 use crate::pair::Amount;
@@ -6,26 +6,26 @@ use crate::pair::Amount;
 /// Options whose value may be a number of zones, as in `size=10z`.
 const COUNTED: [&str; 5] = ["size", "io_size", "offset", "offset_increment", "zoneskip"];
 
-/// Number of zones of a value.
+/// Number of zones in a value.
 fn zones_of(value: &str) -> Option<u64> {
     value.strip_suffix('z')?.parse().ok()
 }
 
-/// True if the value of this option is in zones.
+/// True if the value of this option is given in zones.
 pub(crate) fn is_counted(option: &str, value: &str) -> bool {
     COUNTED.contains(&option) && zones_of(value).is_some()
 }
 
-/// Options that a job gives in zones, and their numbers.
+/// Options that a job gives in zones, with their numbers of zones.
 pub(crate) fn counted(job: &Job) -> Vec<(&'static str, u64)> {
     let zones = |option: &&'static str| Some((*option, zones_of(job.given.get(option)?)?));
     COUNTED.iter().filter_map(zones).collect()
 }
 
-/// Length of this number of zones of a job, in bytes.
+/// Length of a number of zones of a job, in bytes.
 ///
 /// # Errors
-/// A sentence, where their size is not given, or they are too many.
+/// A sentence, if the zone size is not given, or there are too many zones.
 pub(crate) fn bytes(job: &Job, zones: u64) -> Result<u64, String> {
     match job.zones.size {
         0 => Err("it is in zones, and there is no zonesize; give one, or bytes".to_owned()),
@@ -35,7 +35,7 @@ pub(crate) fn bytes(job: &Job, zones: u64) -> Result<u64, String> {
     }
 }
 
-/// An option that does not fit the zones of a job, and why.
+/// An option that is not compatible with the zones of a job, and the reason.
 pub(crate) fn problem(job: &Job) -> Option<(&'static str, &'static str)> {
     let is_strided = job.zones.mode == ZoneMode::Strided;
     let why = match (job.zones.mode, job.zones.size) {
@@ -45,28 +45,28 @@ pub(crate) fn problem(job: &Job) -> Option<(&'static str, &'static str)> {
         _ if is_strided && job.pattern.random && draws_unevenly(job) => {
             "in strided zones all places are as likely; leave out random_distribution and percentage_random"
         }
-        _ if job.step != 0 => "together with a step of rw it is not done",
-        _ if !job.has_one_file() => "zones over several files are not done",
+        _ if job.step != 0 => "together with a step of rw it is not supported",
+        _ if !job.has_one_file() => "zones over several files are not supported",
         (ZoneMode::Strided, _) => return None,
         (ZoneMode::Zoned, _) => return problem_of_zoned(job),
     };
     Some(("zonesize", why))
 }
 
-/// True if places of a random job are not all drawn, or not alike often.
+/// True if some positions of a random job are not random, or not equally probable.
 fn draws_unevenly(job: &Job) -> bool {
     job.distribution != Distribution::Uniform || !job.draws_all()
 }
 
-/// An option that does not fit `zonemode=zbd` on a target without zones, and the reason. fio then keeps a write
-/// pointer in each zone: a job that writes fills one zone after another, or at random those of the places that it
-/// draws, and one that reads finds nothing in zones that it did not write itself.
+/// An option that is not compatible with `zonemode=zbd` on a target without zones, and the reason. fio then keeps a
+/// write pointer in each zone: a job that writes fills one zone after another, or with random positions fills the
+/// zones of these positions, and a job that reads finds no data in zones that it did not write itself.
 fn problem_of_zoned(job: &Job) -> Option<(&'static str, &'static str)> {
     let (zones, pattern) = (job.zones, job.pattern);
     let is_multiple = |bytes: u64| bytes.is_multiple_of(zones.size);
     let is_one_way = pattern.reads != pattern.writes && !pattern.trims && !pattern.trims_first;
     if !is_one_way {
-        let why = "with zonemode=zbd it is not done; write and randwrite are, and with read_beyond_wp=1 read and randread";
+        let why = "with zonemode=zbd it is not supported; write and randwrite are, and with read_beyond_wp=1 read and randread";
         return Some(("rw", why));
     }
     if !is_multiple(zones.skip) {

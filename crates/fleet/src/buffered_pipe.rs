@@ -1,4 +1,4 @@
-//! Output of a process that is kept while it comes, and is whole once the process has ended.
+//! Output of a process that is kept while it arrives, and is complete once the process has ended.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -10,14 +10,15 @@ use rustix::io::{Errno, ioctl_fionbio, read, retry_on_intr};
 
 use crate::protocol::SMALL_STACK;
 
-/// The part of the output that is kept, in bytes. The rest is read all the same, or the process would wait for ever.
+/// The part of the output that is kept, in bytes. The rest is read and dropped, since the process would otherwise
+/// block.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum BufferedPart {
     First(usize),
     Last(usize),
 }
 
-/// A pipe whose output is kept. Processes that inherited it may hold it open for long: nothing waits for its end.
+/// A pipe whose output is kept. Processes that inherited it may keep it open for long: nothing waits for its end.
 pub(crate) struct BufferedPipe(Arc<Inner>);
 
 struct Inner {
@@ -26,7 +27,7 @@ struct Inner {
     bytes: Mutex<Vec<u8>>,
 }
 
-/// State of a pipe after all that was in it has been read.
+/// State of a pipe after all available data has been read.
 #[derive(PartialEq)]
 enum Pipe {
     Empty,
@@ -34,10 +35,10 @@ enum Pipe {
 }
 
 impl BufferedPipe {
-    /// Keeps what comes, on a thread of its own so that the pipe is never full.
+    /// Keeps the output on a separate thread, so that the pipe never fills up.
     ///
     /// # Errors
-    /// If there can be no more threads, or it is no pipe.
+    /// If no thread can be started, or it is not a pipe.
     pub(crate) fn follow(pipe: impl Into<OwnedFd>, keep: BufferedPart) -> io::Result<BufferedPipe> {
         let pipe = pipe.into();
         ioctl_fionbio(&pipe, true)?;
@@ -54,8 +55,8 @@ impl BufferedPipe {
         Ok(BufferedPipe(inner))
     }
 
-    /// The kept part of all that is written by now. What an ended process wrote lies in its pipe, so it is there also
-    /// where the thread was not given a processor since.
+    /// The kept part of all output so far. The output of an ended process is in its pipe, so it is included even if
+    /// the thread had no processor time since.
     pub(crate) fn text(&self) -> String {
         self.0.drain();
         String::from_utf8_lossy(&self.0.bytes()).into_owned()
@@ -63,7 +64,7 @@ impl BufferedPipe {
 }
 
 impl Inner {
-    /// Waits for output or the end of the pipe; false where neither can be waited for.
+    /// Waits for output or the end of the pipe; false if waiting is not possible.
     fn wait(&self) -> bool {
         let mut fds = [PollFd::new(&self.pipe, PollFlags::IN)];
         retry_on_intr(|| poll(&mut fds, None)).is_ok()
@@ -112,7 +113,7 @@ mod tests {
         let (reader, mut writer) = io::pipe().unwrap();
         let kept = BufferedPipe::follow(reader, keep).unwrap();
         writer.write_all(written).unwrap();
-        // It stays open: the end is not waited for.
+        // The pipe stays open: its end is not waited for.
         kept.text()
     }
 

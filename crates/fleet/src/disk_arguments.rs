@@ -1,4 +1,4 @@
-//! Arguments that name disks of a host: each takes the id of an EBS volume in the place of a path.
+//! Arguments that name disks of a host; each accepts the id of an EBS volume in place of a path.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -33,10 +33,10 @@ pub(crate) fn with_consents<'a>(
     paths(disks).chain(consents).collect()
 }
 
-/// Puts the paths of disks in the place of the ids of volumes.
+/// Replaces the ids of volumes with the paths of their disks.
 ///
 /// # Errors
-/// When one is not a disk of this host.
+/// If a volume is not a disk of this host.
 pub(crate) fn name_disks(arguments: Vec<DiskArgument<'_>>, root: &Root) -> Result<(), Failure> {
     for argument in arguments {
         match argument {

@@ -1,8 +1,8 @@
-//! Floors: bars that a host must meet throughout, or it is plainly bad.
+//! Floors: minimum figures that a host must reach throughout.
 //!
-//! `page-write.iops>=10000 for 60s` asks that the mean over any 60 s of measuring is at least that;
-//! without `for` each value that was measured counts by itself. `disk.latency<1000ms` is the mean
-//! latency that the kernel counts on each disk of the host.
+//! `page-write.iops>=10000 for 60s` requires that the mean over any 60 s of measuring is at least that; without `for`
+//! each measured value is compared. `disk.latency<1000ms` is the mean latency that the kernel counts on each disk of
+//! the host.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -13,7 +13,7 @@ use record::Nanos;
 use sweep::{Figure, Metric, Requirement};
 use ui::units::as_argument;
 
-/// The latency of the disks themselves, as users write it, and as a figure.
+/// The latency of the disks themselves, in the user's notation.
 const DISKS: &str = "disk.latency";
 const DISK_PHASE: &str = "disk";
 
@@ -22,17 +22,17 @@ const DISK_PHASE: &str = "disk";
 pub struct HostFloor {
     /// Figure and condition.
     pub requirement: Requirement,
-    /// Time over which the mean is taken; `None` where each value counts.
+    /// Time over which the mean is computed; `None` if each value is compared.
     pub over: Option<Nanos>,
 }
 
 impl HostFloor {
-    /// True where the floor is one of the disks' own latency and of no phase.
+    /// True if the floor is for the disks' own latency and not for a phase.
     pub(crate) fn is_of_disks(&self) -> bool {
         self.requirement.figure == Figure::of(DISK_PHASE, Metric::Mean)
     }
 
-    /// Makes a watch of a host or a disk.
+    /// A watch for one host or disk.
     pub(crate) fn watch(&self) -> HostFloorWatch<'_> {
         HostFloorWatch {
             floor: self,
@@ -69,7 +69,7 @@ impl FromStr for HostFloor {
             Some(rest) => format!("{DISK_PHASE}.mean{rest}")
                 .parse()
                 .map_err(|why: String| {
-                    // The sentence speaks of what was written.
+                    // The sentence uses the user's notation.
                     why.replace("disk.mean", DISKS)
                 })?,
             None => condition.parse()?,
@@ -99,16 +99,16 @@ fn span_of(text: &str, span: &str) -> Result<Nanos, String> {
     }
 }
 
-/// Value with which a host missed a floor.
+/// Value by which a host missed a floor.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct FloorMiss {
     /// The mean over the time below, in the figure's unit.
     pub value: f64,
-    /// Time over which it was taken, in seconds.
+    /// Time of that mean, in seconds.
     pub seconds: f64,
 }
 
-/// Watches whether a host meets a floor.
+/// Checks whether a host meets a floor.
 #[derive(Clone, Debug)]
 pub(crate) struct HostFloorWatch<'a> {
     floor: &'a HostFloor,
@@ -118,8 +118,8 @@ pub(crate) struct HostFloorWatch<'a> {
 }
 
 impl HostFloorWatch<'_> {
-    /// Takes the value of the next `seconds`. Returns the miss, if the floor is missed now. A value that is missing,
-    /// such as that of a disk that failed, misses it.
+    /// Adds the value of the next `seconds`. Returns the miss, if the floor is missed now. A missing value, such as
+    /// that of a failed disk, is a miss.
     pub(crate) fn take(&mut self, seconds: f64, value: f64) -> Option<FloorMiss> {
         if !value.is_finite() {
             return Some(FloorMiss { value, seconds });
@@ -213,7 +213,7 @@ mod tests {
 
         let mut watch = floor.watch();
         for round in 0..60 {
-            // One slow round in six is made up for by the others; two are not.
+            // One slow round in six is compensated by the others; two are not.
             let value = if round % 6 == 0 { 20.0 } else { 120.0 };
             assert_eq!(watch.take(10.0, value), None, "{round}");
         }

@@ -1,4 +1,4 @@
-//! Rates of a host and of its disks, which `fleet top` shows, sorts by and compares.
+//! Rates of a host and of its disks, as `fleet top` shows, sorts and compares them.
 
 use serde::Serialize;
 
@@ -18,7 +18,7 @@ pub(crate) struct HostRates {
 }
 
 impl HostRates {
-    /// The disk whose requests take longest, with their mean time in nanoseconds.
+    /// The disk with the highest mean latency, and that latency in nanoseconds.
     pub(crate) fn worst(&self) -> Option<(&DiskSample, f64)> {
         let disks = self.disks.iter();
         disks

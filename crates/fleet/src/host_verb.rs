@@ -1,4 +1,4 @@
-//! The verbs of one host, each with its call and with what `fleet` must know of it.
+//! The verbs of a single host, with their calls and the properties that `fleet` needs.
 
 use std::ffi::OsString;
 use std::{io, mem};
@@ -121,10 +121,10 @@ impl HostVerb {
         }
     }
 
-    /// Checks what the verb refuses when it starts as a service, before it asks a network.
+    /// Performs the checks with which a verb refuses at its start as a service, without using the network.
     ///
     /// # Errors
-    /// As its start.
+    /// As when it starts.
     pub fn validate(&self, context: &Context) -> Result<(), Failure> {
         match self {
             HostVerb::Scrub(args) => scrub::validate(args),
@@ -134,20 +134,20 @@ impl HostVerb {
         }
     }
 
-    /// Puts the paths of disks in the place of the ids of volumes in all arguments that name disks of this host.
+    /// Replaces the ids of volumes with the paths of their disks, in all arguments that name disks of this host.
     ///
     /// # Errors
-    /// When one is not attached here.
+    /// If a volume is not attached to this host.
     pub(crate) fn name_disks(&mut self, root: &Root) -> Result<(), Failure> {
         disk_arguments::name_disks(self.disk_arguments(), root)
     }
 
-    /// Arguments that name disks of this host. (`watch` looks its words up by itself, which may also name what was
-    /// there in a recording.)
+    /// Arguments that name disks of this host. (`watch` resolves its words itself, since they may also name devices in
+    /// a recording.)
     fn disk_arguments(&mut self) -> Vec<DiskArgument<'_>> {
         match self {
             HostVerb::Bench(Deferred(args)) => {
-                // A target that stands behind --phase is read as one more of its names.
+                // A target after --phase is parsed as one of its names.
                 let targets = paths(&mut args.target).chain(paths(&mut args.more_targets));
                 let words = args.phase.iter_mut().chain(&mut args.destroy);
                 let filenames = args.fio_options.filenames_mut().map(DiskArgument::Text);
@@ -180,22 +180,22 @@ impl HostVerb {
         }
     }
 
-    /// Targets that the verb is allowed to overwrite: `fleet run` shows them and asks first.
+    /// Targets that the verb may overwrite: `fleet run` shows them and asks for confirmation first.
     pub(crate) fn overwrites(&self) -> &[OsString] {
         self.effects().overwrites
     }
 
-    /// True where hosts are compared by the verb's answer.
+    /// True if hosts are compared by the verb's answer.
     pub(crate) fn is_compared(&self) -> bool {
         self.effects().is_compared
     }
 
-    /// True where the verb's result is worthless while another measures next to it.
+    /// True if the verb's result is worthless while another process measures.
     pub(crate) fn measures(&self) -> bool {
         self.effects().measures
     }
 
-    /// The effects of the verb. All verbs are named, so that the compiler asks for those of a new one.
+    /// The effects of the verb. All verbs are listed, so that the compiler requires an entry for a new one.
     fn effects(&self) -> VerbEffects<'_> {
         let none = VerbEffects::default();
         let compared = VerbEffects {
@@ -213,7 +213,7 @@ impl HostVerb {
                 measures: true,
                 ..none
             },
-            // One that is shown or given up overwrites nothing of what is named.
+            // A sweep that is shown or abandoned overwrites nothing that is named.
             HostVerb::Sweep(args) => {
                 let runs = !args.dry_run && args.show.is_none();
                 VerbEffects {
@@ -254,16 +254,16 @@ impl HostVerb {
         }
     }
 
-    /// Checks by the verb's own rules what it would overwrite, and writes nothing.
+    /// Checks by the verb's own rules what it would overwrite, without writing.
     ///
     /// # Errors
-    /// As the verb itself would refuse.
+    /// Any refusal of the verb itself.
     pub(crate) fn dry_run(self, context: &mut Context) -> Result<(), Failure> {
         let interrupt = signals::interrupt_flag().refused()?;
         match self {
             HostVerb::Bench(args) => bench::dry_run(&args, context, &DiskEngine),
             HostVerb::Replay(args) => bench::dry_run(&args.bench_args(), context, &DiskEngine),
-            // These go another way, on which nothing checks for a dry run.
+            // These do something else, without a check for a dry run.
             HostVerb::Sweep(args) if args.show.is_some() || args.abandon.is_some() => {
                 Err(Failure::refused(
                     "a sweep that is shown or given up overwrites nothing, so there is nothing to check",
@@ -292,18 +292,18 @@ impl HostVerb {
     }
 }
 
-/// Effects of a verb that `fleet` goes by.
+/// Properties of a verb for `fleet`.
 #[derive(Clone, Copy, Debug, Default)]
 struct VerbEffects<'a> {
-    /// Targets that it is allowed to overwrite.
+    /// Targets that it may overwrite.
     overwrites: &'a [OsString],
-    /// True where its result is worthless while another measures next to it.
+    /// True if its result is worthless while another process measures.
     measures: bool,
-    /// True where hosts are compared by its answer.
+    /// True if hosts are compared by its answer.
     is_compared: bool,
 }
 
-/// The targets of `--destroy`, where the verb overwrites any.
+/// The targets of `--destroy` if the verb overwrites any, otherwise none.
 fn destroyed(overwrites: bool, targets: &[OsString]) -> &[OsString] {
     if overwrites { targets } else { &[] }
 }
@@ -330,7 +330,7 @@ pub(crate) fn document_types() -> Vec<ui::schema::DocumentType> {
     verbs.into_iter().flatten().collect()
 }
 
-/// Makes a dry run without its output: only whether it would run matters here.
+/// Makes a dry run without its output: only its success matters here.
 fn run_silently(
     context: &mut Context,
     dry_run: impl FnOnce(&mut Context) -> Outcome,
@@ -352,7 +352,7 @@ mod tests {
 
     const ID: &str = "vol-0123456789abcdef0";
 
-    /// Names by which the help calls values that name a disk.
+    /// Placeholders in the help for values that name a disk.
     const DISKS: [&str; 6] = [
         "DEVICE",
         "DEVICE,…",
@@ -362,7 +362,7 @@ mod tests {
         "PATH=SIGNATURE",
     ];
 
-    /// Command lines that name disks by all arguments of these names.
+    /// Command lines in which all arguments with these placeholders name a disk.
     const LINES: [&str; 11] = [
         "bench ID --destroy ID=ext4",
         "bench --rw randread --filename ID",
@@ -377,7 +377,7 @@ mod tests {
         "trace record ID -o a.dst",
     ];
 
-    /// Arguments of these names that are looked up elsewhere, name an array, or filter what the ledger has.
+    /// Arguments with these placeholders that are resolved elsewhere, name an array, or filter the ledger.
     const ARGUMENTS_LOOKED_UP_ELSEWHERE: [&str; 4] = [
         "watch devices",
         "array stop array",

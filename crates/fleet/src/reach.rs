@@ -1,4 +1,4 @@
-//! The hosts that arguments name, and the connections to them.
+//! The hosts that arguments name, and the transport to them.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ use crate::hosts::{Host, HostList, Selection, Source};
 /// The hosts that the arguments name.
 ///
 /// # Errors
-/// Refused, for all that is wrong with the source, or where no host is left.
+/// Refused, for all problems of the source, or if no host is left.
 pub(crate) fn find(args: &SourceArgs) -> Result<HostList, Failure> {
     let source = match (&args.list, &args.hosts, &args.inventory) {
         (Some(list), ..) => Source::List(list.clone()),
@@ -32,7 +32,7 @@ pub(crate) fn find(args: &SourceArgs) -> Result<HostList, Failure> {
     Ok(HostList { hosts, ..found })
 }
 
-/// The connection to the hosts that the arguments ask for.
+/// The transport to the hosts that the arguments request.
 ///
 /// # Errors
 /// Refused, if the program to send cannot be read.
@@ -52,7 +52,7 @@ pub(crate) fn reach(args: &ReachArgs) -> Result<OpenSsh, Failure> {
     })
 }
 
-/// The connection that the arguments ask for, without a program to send.
+/// The transport that the arguments request, without a program to send.
 pub(crate) fn connection(args: &ReachArgs) -> OpenSsh {
     OpenSsh {
         config: args.ssh_config.clone(),
@@ -63,18 +63,18 @@ pub(crate) fn connection(args: &ReachArgs) -> OpenSsh {
     }
 }
 
-/// Descriptors of a connection to ssh: its three pipes.
+/// Number of descriptors of a connection to ssh: its three pipes.
 const CONNECTION_DESCRIPTORS: u64 = 3;
-/// Descriptors of a connection that is being made: the other ends of its pipes too, and the pipe that reports that a
-/// program cannot be executed.
+/// Number of descriptors of a connection that is being established: also the other ends of its pipes, and the pipe
+/// that reports that a program cannot be executed.
 const START_DESCRIPTORS: u64 = 8;
 
-/// Lets this process have so many connections: some that are being made at the same time, and some
-/// that stay. `fewer` names what to lower where it may not.
+/// Raises the limit of open files for this number of connections: some that are being established at the same time,
+/// and some that stay open. `fewer` names the option to lower if the limit is too low.
 ///
 /// # Errors
-/// Refused, where that is more than the hard limit of open files. To find that out later would be to
-/// take hosts for dead that were never tried.
+/// Refused, if that exceeds the hard limit of open files. Otherwise hosts would later be reported as dead that were
+/// never tried.
 pub(crate) fn allow_connections(
     starting: usize,
     staying: usize,

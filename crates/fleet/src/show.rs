@@ -9,10 +9,10 @@ use crate::args::FleetShowArgs;
 use crate::store::{FleetRun, past};
 use crate::{race, run};
 
-/// Width of the text of a page.
+/// Width of a page, in columns of text.
 const PAGE_COLUMNS: usize = 120;
 
-/// Shows a run of the fleet again.
+/// Shows a fleet run again.
 pub(crate) fn show(args: &FleetShowArgs, context: &mut Context) -> Outcome {
     let ledger = context.open_ledger_if_there()?.ok_or_else(none)?;
     let shown = find_run(&ledger, &args.run)?;
@@ -24,7 +24,7 @@ pub(crate) fn show(args: &FleetShowArgs, context: &mut Context) -> Outcome {
     Ok(CommandEnd::Done)
 }
 
-/// Answer of a run of the fleet, for a server of pages.
+/// Answer of a fleet run, for a server of pages.
 pub enum FleetPage {
     /// A race, which has a page of its own.
     Race(Vec<u8>),
@@ -32,7 +32,7 @@ pub enum FleetPage {
     Text(String),
 }
 
-/// The page of a run of the fleet.
+/// The page of a fleet run.
 ///
 /// # Errors
 /// When it is not in the ledger, or cannot be read.
@@ -44,7 +44,7 @@ pub fn report_page(ledger: &Ledger, run: &str) -> Result<FleetPage, Failure> {
     }
 }
 
-/// The document of a run of the fleet.
+/// The document of a fleet run.
 ///
 /// # Errors
 /// When it is not in the ledger, or cannot be read.
@@ -72,10 +72,10 @@ fn text(run: &FleetRun, columns: usize) -> String {
     race::show(run, false, columns).unwrap_or_else(|| run::view::text(run, columns))
 }
 
-/// The run that is requested, or the answer next to one, by its whole name; `None` where there is none.
+/// The requested run, or an answer stored beside one, by its full name; `None` if there is none.
 ///
 /// # Errors
-/// A sentence, where several are meant.
+/// A sentence, if several match.
 pub(crate) fn chosen<'a>(keys: &'a [String], given: &str) -> Result<Option<&'a str>, String> {
     if let Some(key) = keys.iter().find(|key| *key == given) {
         return Ok(Some(key));
@@ -94,7 +94,7 @@ mod tests {
     fn the_run_that_is_asked_for_is_found_whatever_is_alongside_it() {
         let (old, new) = ("20260101-000000-aaaa", "20260102-000000-bbbb");
         let beside = "20260101-000000-aaaa.h1.4711";
-        // The ledger lists what it has got to know last first, and an answer is kept alongside its run.
+        // The ledger lists the latest additions first, and an answer is kept beside its run.
         let keys = [beside, old, new].map(str::to_owned);
         assert_eq!(chosen(&keys, LAST_JOB_WORD), Ok(Some(new)));
         for whole in [old, beside] {

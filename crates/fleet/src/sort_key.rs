@@ -7,7 +7,7 @@ use record::{Bytes, Nanos};
 
 use crate::host_rates::{DiskSample, HostRates};
 
-/// Value that hosts are sorted by, and left out for.
+/// Value by which hosts are sorted and filtered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum SortKey {
     /// As in the list.
@@ -31,7 +31,7 @@ pub enum SortKey {
     Latency,
 }
 
-/// Condition on a host that is shown.
+/// Condition for a host to be shown.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Condition {
     what: SortKey,
@@ -48,7 +48,7 @@ enum ComparisonSign {
 }
 
 impl Condition {
-    /// True where a host meets it. A value that is not known meets nothing.
+    /// True if a host meets it. An unknown value meets no condition.
     pub(crate) fn is_met_by(&self, sample: &HostRates) -> bool {
         self.what
             .value(sample)
@@ -62,7 +62,7 @@ impl Condition {
 }
 
 impl SortKey {
-    /// The value that a host is sorted by; `None` where it is not known, or is the place in the list.
+    /// The value that a host is sorted by; `None` if it is unknown, or the order is that of the list.
     pub(crate) fn value(self, sample: &HostRates) -> Option<f64> {
         let sum = |of: fn(&DiskSample) -> f64| sample.disks.iter().map(of).sum::<f64>();
         Some(match self {
@@ -83,7 +83,7 @@ impl FromStr for Condition {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Condition, String> {
-        // The longer signs first: '>=' begins with '>'.
+        // Longer operators first: '>=' begins with '>'.
         let signs = [
             (">=", ComparisonSign::AtLeast),
             ("<=", ComparisonSign::AtMost),

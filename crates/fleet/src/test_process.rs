@@ -1,12 +1,11 @@
-//! Cost of a test in a process that runs nothing else: memory and processor time are those of a whole
-//! process.
+//! Cost of a test in a separate process: memory and processor time are measured for a whole process.
 
 use std::process::Command;
 
-/// Says to the process that it runs nothing but one test.
+/// Tells the process that it runs a single test.
 const SINGLE_TEST_VARIABLE: &str = "DISKSMITH_TEST_ALONE";
 
-/// Runs a test that is ignored otherwise, in a process of its own, and gives what it printed.
+/// Runs an otherwise ignored test in a separate process, and returns its output.
 #[allow(clippy::print_stdout, reason = "the figures are worth seeing")]
 pub(crate) fn run_alone(name: &str) -> String {
     let output = Command::new(std::env::current_exe().unwrap())
@@ -30,7 +29,7 @@ pub(crate) fn is_alone() -> bool {
     std::env::var_os(SINGLE_TEST_VARIABLE).is_some()
 }
 
-/// Memory that this process has now, in MiB (proc_pid_status(5)).
+/// Present memory of this process, in MiB (proc_pid_status(5)).
 pub(crate) fn resident() -> u64 {
     let text = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = text
@@ -45,7 +44,7 @@ pub(crate) fn resident() -> u64 {
         / 1024
 }
 
-/// Seconds of a processor that this process has used (proc_pid_stat(5), fields 14 and 15).
+/// Processor time of this process, in seconds (proc_pid_stat(5), fields 14 and 15).
 pub(crate) fn used() -> f64 {
     let text = std::fs::read_to_string("/proc/self/stat").unwrap();
     let (_, fields) = text.rsplit_once(") ").unwrap();

@@ -1,5 +1,4 @@
-//! Writes checkpoints on a thread of its own: a commit waits for the ledger's disk, and the job does not wait
-//! with it.
+//! Writes checkpoints on a separate thread: a commit waits for the ledger's disk, and the job does not.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -13,18 +12,18 @@ use ledger::LongWork;
 use crate::interval::{CheckpointInterval, Timer};
 use crate::store::OwnedJob;
 
-/// The state in which a job is left.
+/// State of a job after its run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndState {
     /// The job is finished.
     Finished,
     /// The job is to be continued.
     Suspended,
-    /// Forgotten: there is nothing left to continue with.
+    /// The job is removed: there is nothing to continue.
     Discarded,
 }
 
-/// Writes the checkpoints of a job, or none where the ledger cannot be used.
+/// Writer of a job's checkpoints; it writes none if the ledger cannot be used.
 pub struct CheckpointWriter<W> {
     thread: Option<Thread<W>>,
 }
@@ -42,18 +41,18 @@ struct Thread<W> {
 #[derive(Default)]
 struct Shared {
     is_writing: AtomicBool,
-    /// The error with which writing began to fail, until it is requested.
+    /// The first error of writing, until it is requested.
     failure: Mutex<Option<ledger::Error>>,
     is_failing: AtomicBool,
-    /// True after a checkpoint that was written behind one that was not, until it is requested.
+    /// True after a checkpoint was written that follows a failed one, until it is requested.
     has_recovered: AtomicBool,
 }
 
 impl<W: LongWork + Clone + Send + 'static> CheckpointWriter<W> {
-    /// Writes the checkpoints of a job.
+    /// A writer of the checkpoints of a job.
     ///
     /// # Errors
-    /// When there is no thread to be had.
+    /// When no thread can be started.
     pub fn start(
         job: OwnedJob<W>,
         interval: CheckpointInterval,
@@ -74,12 +73,12 @@ impl<W: LongWork + Clone + Send + 'static> CheckpointWriter<W> {
         })
     }
 
-    /// Writes nothing.
+    /// A writer that writes nothing.
     pub fn none() -> CheckpointWriter<W> {
         CheckpointWriter { thread: None }
     }
 
-    /// True when checkpoints are written, so that a later start can continue.
+    /// True if checkpoints are written, so that a later start can continue.
     pub fn writes(&self) -> bool {
         self.thread.is_some()
     }
@@ -91,8 +90,8 @@ impl<W: LongWork + Clone + Send + 'static> CheckpointWriter<W> {
         }
     }
 
-    /// True when a checkpoint is due in a job that has run for so long, and the earlier one is written. The caller
-    /// then builds it and calls [`CheckpointWriter::write`].
+    /// True if a checkpoint is due in a job that has run for `ran`, and the one before is written. The caller then
+    /// builds it and calls [`CheckpointWriter::write`].
     pub fn is_due(&mut self, ran: Duration) -> bool {
         let is_due = |thread: &mut Thread<W>| {
             !thread.shared.is_writing.load(Relaxed) && thread.timer.is_due(ran)
@@ -105,7 +104,7 @@ impl<W: LongWork + Clone + Send + 'static> CheckpointWriter<W> {
         let Some(thread) = &mut self.thread else {
             return;
         };
-        // Before it is handed over, or it could be written before this is said.
+        // Set before it is passed on, since it could otherwise be written before the flag is set.
         thread.shared.is_writing.store(true, Relaxed);
         if thread
             .checkpoints
@@ -134,7 +133,7 @@ impl<W: LongWork + Clone + Send + 'static> CheckpointWriter<W> {
         Ok(answered.recv().map_err(|_| lost())??)
     }
 
-    /// The error with which checkpoints began to fail, once; the next ones are tried all the same.
+    /// The error with which checkpoints began to fail, once; the next ones are attempted anyway.
     pub fn failure(&self) -> Option<ledger::Error> {
         let shared = &self.thread.as_ref()?.shared;
         let mut failure = shared
@@ -144,13 +143,13 @@ impl<W: LongWork + Clone + Send + 'static> CheckpointWriter<W> {
         failure.take()
     }
 
-    /// True where the last checkpoint could not be written.
+    /// True if the last checkpoint could not be written.
     pub fn is_failing(&self) -> bool {
         let thread = self.thread.as_ref();
         thread.is_some_and(|thread| thread.shared.is_failing.load(Relaxed))
     }
 
-    /// True, once, where a checkpoint was written after earlier ones could not be.
+    /// True, once, if a checkpoint was written after earlier ones failed.
     pub fn has_recovered(&self) -> bool {
         let thread = self.thread.as_ref();
         thread.is_some_and(|thread| thread.shared.has_recovered.swap(false, Relaxed))
@@ -162,8 +161,7 @@ impl<W: LongWork + Clone + Send + 'static> CheckpointWriter<W> {
         thread.is_some_and(|thread| thread.shared.is_writing.load(Relaxed))
     }
 
-    /// Writes the last checkpoint, and waits until the job is left in this state. False where nothing
-    /// is written.
+    /// Writes the last checkpoint, and waits until the job is in this state. False if the writer writes nothing.
     ///
     /// # Errors
     /// When the ledger cannot be written, or another process has taken the job.
@@ -186,7 +184,7 @@ fn lost() -> anyhow::Error {
     anyhow::anyhow!("the thread that writes checkpoints has panicked")
 }
 
-/// Writes checkpoints until the other end is closed. One that cannot be written is no reason not to try the next one.
+/// Writes checkpoints until the channel is closed. After a failure the next one is attempted.
 fn write_all<W: LongWork>(
     mut job: OwnedJob<W>,
     arriving: &Receiver<Message<W>>,
@@ -210,7 +208,7 @@ fn write_all<W: LongWork>(
             shared.is_writing.store(false, Relaxed);
             continue;
         };
-        // Before the answer: the caller may have the next one written as soon as it has it.
+        // Before the reply: the caller may request the next checkpoint as soon as it has it.
         shared.is_writing.store(false, Relaxed);
         // The caller may have stopped waiting.
         let _ = answer.send(written);
@@ -249,7 +247,7 @@ mod tests {
             let second = Duration::from_secs(1);
             assert!(writer.is_due(second));
             writer.write(&Count(1));
-            // Another one may be due or not, as fast as the disk is.
+            // Whether another is due depends on the speed of the disk.
             if writer.is_due(1000 * second) {
                 writer.write(&Count(2));
             }

@@ -1,8 +1,8 @@
-//! Several jobs at once.
+//! Several tasks at once.
 
 use std::thread::{ScopedJoinHandle, scope};
 
-/// Runs each task, with its number, on a thread of its own, and gives the results in the order of the tasks.
+/// Runs each task, with its index, on a separate thread, and returns the results in the order of the tasks.
 pub fn each_on_a_thread<T: Send, R: Send>(
     tasks: Vec<T>,
     work: impl Fn(usize, T) -> R + Sync,
@@ -17,7 +17,7 @@ pub fn each_on_a_thread<T: Send, R: Send>(
     })
 }
 
-/// The result of a thread. If it has panicked, so does the caller.
+/// The result of a thread. Panics if the thread has panicked.
 pub fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
     match thread.join() {
         Ok(result) => result,

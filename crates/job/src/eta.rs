@@ -1,27 +1,27 @@
-//! The recent rate of a job, and whether it will be done in time.
+//! The recent rate of a job, and whether it will meet its deadline.
 
 use std::collections::VecDeque;
 
 /// Seconds of work before the first warning of a missed deadline.
 const WARNS_AFTER_S: f64 = 20.0;
-/// The seconds over which the rate is taken: an array that was idle at night is not by day.
+/// Length of the window of the rate in seconds: an array that was idle at night is busy by day.
 const WINDOW_S: f64 = 600.0;
 /// Seconds between two samples.
 const SAMPLE_S: f64 = 10.0;
-/// Seconds until the warning is repeated, if the work would have been in time meanwhile.
+/// Seconds until the warning is repeated, if the work was on time in between.
 const WARNING_REPEAT_S: f64 = 3600.0;
 
 /// Rate and deadline of work that began at second 0.
 #[derive(Debug)]
 pub struct EtaEstimator {
-    /// Samples: a moment in seconds, and the bytes that were done then.
+    /// Samples: a time in seconds, and the number of bytes done by then.
     samples: VecDeque<(f64, u64)>,
     warned_s: Option<f64>,
     was_in_time: bool,
 }
 
 impl EtaEstimator {
-    /// Estimates for work of which so many bytes were done before.
+    /// An estimator for work of which `done` bytes were done before.
     pub fn new(done: u64) -> EtaEstimator {
         EtaEstimator {
             samples: VecDeque::from([(0.0, done)]),
@@ -30,7 +30,7 @@ impl EtaEstimator {
         }
     }
 
-    /// Recent bytes a second, where so many are done now; `None` while nothing moves.
+    /// Recent rate in bytes a second, with `done` bytes done by now; `None` without progress.
     pub fn rate(&mut self, now_s: f64, done: u64) -> Option<f64> {
         while self
             .samples
@@ -51,8 +51,8 @@ impl EtaEstimator {
         (rate > 0.0 && rate.is_finite()).then_some(rate)
     }
 
-    /// True when the user is to be warned now, since the work needs `needs_s` more seconds and has `has_s`. The
-    /// caller that did so calls [`EtaEstimator::warned`].
+    /// True if the user is to be warned now, since the work needs another `needs_s` seconds and has `has_s`. After the
+    /// warning the caller calls [`EtaEstimator::warned`].
     pub fn must_warn(&mut self, now_s: f64, needs_s: f64, has_s: f64) -> bool {
         self.was_in_time |= needs_s <= has_s;
         let is_new = self
@@ -68,7 +68,8 @@ impl EtaEstimator {
     }
 }
 
-/// True when work that needs so many more seconds is too late where it has so many: a little may be made up for.
+/// True if work that needs another `needs` seconds and has `has` is late; a small delay is tolerated, since it may be
+/// made up for.
 pub fn is_late(needs: f64, has: f64) -> bool {
     needs > 1.1 * has
 }
@@ -81,7 +82,7 @@ mod tests {
     fn the_rate_is_that_of_the_last_ten_minutes() {
         let mut eta = EtaEstimator::new(1000);
         assert_eq!(eta.rate(0.0, 1000), None);
-        // An hour of an idle night at 100 bytes a second, and then ten a second alongside others.
+        // An hour of an idle night at 100 bytes a second, followed by ten a second beside a foreground.
         let mut done = 1000;
         let mut rate = None;
         for second in 1..=3600 {
@@ -102,8 +103,8 @@ mod tests {
         assert_eq!(stands, None, "nothing moves");
     }
 
-    /// The seconds of a day in which it is said that 100 bytes a second are needed and cannot be had,
-    /// where a second of the day has so many.
+    /// The seconds of a day with a warning, for work that needs 100 bytes a second; `rate` is the number of bytes done
+    /// in each second of the day.
     fn behind(rate: impl Fn(u32) -> u64) -> Vec<u32> {
         let mut eta = EtaEstimator::new(0);
         let mut done = 0;
@@ -114,7 +115,7 @@ mod tests {
                 continue;
             };
             let has_s = f64::from(86_400 - second);
-            // As much as 100 bytes a second would do in that time.
+            // As many bytes as 100 bytes a second would give in that time.
             let needs_s = has_s * 100.0 / rate;
             if eta.must_warn(f64::from(second), needs_s, has_s) {
                 eta.warned(f64::from(second));
@@ -132,13 +133,13 @@ mod tests {
             "a little late may be made up for"
         );
         assert_eq!(behind(|_| 50), [20]);
-        // After hours of an idle night the mean since the start would hide it until the evening.
+        // After hours of an idle night, the mean since the start would hide the delay until the evening.
         let by_day = behind(|second| if second < 28_800 { 1000 } else { 50 });
         assert!(
             matches!(by_day[..], [second] if (28_800..29_400).contains(&second)),
             "{by_day:?}"
         );
-        // In time again at noon, and late in the evening.
+        // On time again at noon, and late in the evening.
         let twice = behind(|second| {
             if (40_000..60_000).contains(&second) {
                 200

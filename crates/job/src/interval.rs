@@ -4,11 +4,12 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Pause after a checkpoint is built, as a multiple of the time that building it took: one of many extents is large.
+/// Minimum pause after a checkpoint is built, as a multiple of the time for building it: one with many extents is
+/// large.
 const SHARE: u32 = 100;
-/// The least time between two checkpoints of jobs that take turns. The ledger may lie on their target, where each
-/// is a commit of some ten requests. Of the thirty requests in three seconds that count as no foreground, two
-/// commits leave some to the file system.
+/// Minimum time between two checkpoints of jobs that take turns. The ledger may be on their target, where each
+/// checkpoint is a commit of some ten requests. Thirty requests in three seconds do not count as a foreground; two
+/// commits leave some of these for the file system.
 const MIN_INTERVAL_IN_TURNS: Duration = Duration::from_millis(2500);
 
 /// The time between two checkpoints.
@@ -21,7 +22,7 @@ pub struct CheckpointInterval {
 }
 
 impl CheckpointInterval {
-    /// Checkpoints at once, and then after so long each.
+    /// A first checkpoint immediately, then one after each interval.
     pub fn every(each: Duration) -> CheckpointInterval {
         CheckpointInterval {
             first: Duration::ZERO,
@@ -31,8 +32,8 @@ impl CheckpointInterval {
         }
     }
 
-    /// Checkpoints after `first`, and then so that a kill costs no more than half of what was done since the
-    /// start, or `longest`.
+    /// Checkpoints after `first`, and then at intervals that limit the loss by a kill to half of the work since the
+    /// start, and at most `longest`.
     pub fn growing(first: Duration, longest: Duration) -> CheckpointInterval {
         CheckpointInterval {
             first,
@@ -42,7 +43,7 @@ impl CheckpointInterval {
         }
     }
 
-    /// The same, in turn with all jobs that share `turns`; longer where all of them take longer.
+    /// The same interval, in turn with all jobs that share `turns`; longer if their turns take longer.
     pub fn in_turn(self, turns: &Arc<Turns>) -> CheckpointInterval {
         CheckpointInterval {
             turns: Some(Arc::clone(turns)),
@@ -50,7 +51,7 @@ impl CheckpointInterval {
         }
     }
 
-    /// The time between two checkpoints of a job that has run for so long.
+    /// The time between two checkpoints of a job that has run for `ran`.
     fn between(&self, ran: Duration) -> Duration {
         let own = (ran / 2).clamp(self.shortest, self.longest);
         self.turns
@@ -59,22 +60,22 @@ impl CheckpointInterval {
     }
 }
 
-/// Jobs whose checkpoints do not come at the same time.
+/// A rotation that keeps the checkpoints of several jobs from coinciding.
 #[derive(Debug, Default)]
 pub struct Turns {
-    /// The number of jobs.
+    /// Number of jobs.
     of: AtomicU64,
     last: Mutex<Option<Duration>>,
 }
 
 impl Turns {
-    /// The time that the turns of all jobs take.
+    /// The time for one turn of each job.
     fn all(&self) -> Duration {
         let of = u32::try_from(self.of.load(Relaxed)).unwrap_or(u32::MAX);
         MIN_INTERVAL_IN_TURNS.saturating_mul(of)
     }
 
-    /// Takes the turn, if it is free.
+    /// Takes the turn; false if it is not free.
     fn take(&self, now: Duration) -> bool {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let is_free = last.is_none_or(|last| now.saturating_sub(last) >= MIN_INTERVAL_IN_TURNS);
@@ -90,9 +91,9 @@ impl Turns {
 pub(crate) struct Timer {
     interval: CheckpointInterval,
     last: Option<Duration>,
-    /// The moment at which the last one was begun to be built.
+    /// Time at which building of the last checkpoint began.
     began: Instant,
-    /// Time until which none is built, since the last one took its time.
+    /// Time until the next checkpoint may be built, because of the duration of the last one.
     rests: Duration,
 }
 
@@ -109,7 +110,7 @@ impl Timer {
         }
     }
 
-    /// True when a checkpoint is due in a job that has run for so long, which then has its turn.
+    /// True if a checkpoint is due in a job that has run for `ran`; the job then takes its turn.
     pub(crate) fn is_due(&mut self, ran: Duration) -> bool {
         let is_time = match self.last {
             Some(last) => ran.saturating_sub(last) >= self.interval.between(ran),
@@ -150,7 +151,7 @@ mod tests {
         CheckpointInterval::growing(Duration::from_secs(2), Duration::from_secs(10))
     }
 
-    /// The milliseconds at which checkpoints of so many jobs are due, within so many seconds.
+    /// The times in milliseconds at which checkpoints of `of` jobs are due within `seconds`.
     fn due(of: usize, seconds: u64, interval: impl Fn() -> CheckpointInterval) -> Vec<Vec<u64>> {
         let mut timers: Vec<Timer> = (0..of).map(|_| Timer::new(interval())).collect();
         let mut due = vec![Vec::new(); of];

@@ -1,13 +1,13 @@
-//! Finding a job by the word that names it.
+//! Finds a job by a word of the user.
 
-/// Word that names the newest job.
+/// The word for the newest job.
 pub const LAST_JOB_WORD: &str = "last";
 
-/// The key that a word names: [`LAST_JOB_WORD`], a whole key, or the beginning of one; `None` where there is none.
-/// `keys` are given the newest first.
+/// The key that a word names: [`LAST_JOB_WORD`], a whole key, or a prefix of one; `None` if there is none. `keys` must
+/// be ordered with the newest first.
 ///
 /// # Errors
-/// The keys that begin with the word, where several do.
+/// The keys that begin with the word, if there are several.
 pub fn named<'a>(keys: &[&'a str], word: &str) -> Result<Option<&'a str>, Vec<&'a str>> {
     if word == LAST_JOB_WORD {
         return Ok(keys.first().copied());
@@ -32,7 +32,7 @@ mod tests {
             (LAST_JOB_WORD, Some("b-2-x")),
             ("a", Some("a-1")),
             ("b-1", Some("b-1")),
-            // It begins another, too.
+            // It is also the prefix of another.
             ("b-2", Some("b-2")),
             ("c", None),
         ] {

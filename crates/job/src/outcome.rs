@@ -1,16 +1,16 @@
-//! The end of a command: the hint for the user of a job that was stopped, and the exit status.
+//! The end of a command: the hint for the user of an interrupted job, and the exit status.
 
 use anyhow::anyhow;
 use ui::exit::{CommandEnd, Failure, Outcome};
 
-/// Time for which a job can be resumed.
+/// Conditions under which a job can be resumed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resumable {
-    /// Wherever and whenever its target is attached.
+    /// Anywhere and at any time, with its target attached.
     Anywhere,
-    /// While its target stays attached to a host that is not restarted.
+    /// Only while its target stays attached to a host that is not rebooted.
     WhileAttached,
-    /// No longer: the target went away, and only its path identifies it.
+    /// No longer: the target was detached, and is only identified by its path.
     Detached,
     /// Never: the state is not stored.
     Never,
@@ -25,7 +25,7 @@ impl Resumable {
         }
     }
 
-    /// The same, when the target went away.
+    /// The same, if the target was detached.
     pub fn when_detached(self) -> Resumable {
         match self {
             Resumable::WhileAttached => Resumable::Detached,
@@ -33,17 +33,17 @@ impl Resumable {
         }
     }
 
-    /// True when the same command continues where the job ended.
-    pub fn goes_on(self) -> bool {
+    /// True if the same command continues from the last checkpoint.
+    pub fn continues(self) -> bool {
         matches!(self, Resumable::Anywhere | Resumable::WhileAttached)
     }
 
-    /// A sentence for the user: the same command continues, or begins again.
+    /// A sentence for the user: the same command continues, or begins anew.
     pub fn hint(self) -> &'static str {
         match self {
-            Resumable::Anywhere => "The same command goes on from there.",
+            Resumable::Anywhere => "The same command continues from there.",
             Resumable::WhileAttached => {
-                "The same command goes on from there, unless the volume is attached anew or the \
+                "The same command continues from there, unless the volume is attached anew or the \
                  host restarted meanwhile: only its path is known, by which it is not recognized then."
             }
             Resumable::Detached => {
@@ -55,11 +55,11 @@ impl Resumable {
     }
 }
 
-/// The outcome of a command: `stopped` has a sentence for each job that did not come to its end, and `answer` is
-/// that of those that did.
+/// The outcome of a command: `stopped` has a sentence for each job that did not finish, and `answer` is the outcome of
+/// the others.
 ///
 /// # Errors
-/// Failed midway, where a job did not come to its end.
+/// Failed midway, if a job did not finish.
 pub fn outcome(stopped: &[String], answer: CommandEnd) -> Outcome {
     match stopped.is_empty() {
         true => Ok(answer),

@@ -5,7 +5,7 @@ use std::path::Path;
 use ledger::{Owner, OwnerLiveness};
 use linux::{Root, machine, process};
 
-/// Identity of this process, as the owner of work, and the kernel that knows the other processes.
+/// Identity of this process as the owner of work, and access to the state of other processes.
 #[derive(Clone, Debug)]
 pub struct ProcessIdentity {
     root: Root,
@@ -13,10 +13,10 @@ pub struct ProcessIdentity {
 }
 
 impl ProcessIdentity {
-    /// Identity of this process. `etc` is the folder with the machine's id.
+    /// Identity of this process. `etc` is the folder with the machine id.
     ///
     /// # Errors
-    /// When the kernel does not say which process this is, or which boot.
+    /// When the identity of the process, or of the boot, cannot be determined.
     pub fn of_process(root: &Root, etc: &Path) -> linux::Result<ProcessIdentity> {
         let own = process::own(root)?;
         let owner = Owner {
@@ -33,13 +33,13 @@ impl ProcessIdentity {
         })
     }
 
-    /// The owner that this process is.
+    /// This process as an owner.
     pub fn owner(&self) -> &Owner {
         &self.owner
     }
 
-    /// Liveness of an owner. One whose process exists and cannot be examined counts as alive, so that its
-    /// work is not taken over by mistake.
+    /// Liveness of an owner. If its process exists and cannot be examined, it counts as alive, so that its work is not
+    /// taken over by mistake.
     pub fn liveness(&self, owner: &Owner) -> OwnerLiveness {
         owner.liveness(&self.owner, |pid| match process::of(&self.root, pid) {
             Ok(found) => found.map(|process| process.started),
@@ -71,7 +71,7 @@ mod tests {
         };
         assert_eq!(identity.liveness(&owner), OwnerLiveness::Alive);
         child.kill().unwrap();
-        // The kernel may need a moment to end it; it stays a zombie, since no parent has waited for it.
+        // The kernel may need a moment to end it; it remains a zombie, since its parent has not waited for it.
         let mut polls = 0;
         while identity.liveness(&owner) == OwnerLiveness::Alive && polls < 60_000 {
             std::thread::sleep(std::time::Duration::from_millis(10));

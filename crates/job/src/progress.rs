@@ -1,7 +1,7 @@
-//! Progress lines, one a job. They go to standard error, and only to a terminal.
+//! Progress lines, one for each job. They are written to standard error, and only to a terminal.
 //!
-//! Each is drawn by a thread of its own: a terminal that does not take what is written (Ctrl-S, a connection that
-//! hangs) blocks the thread that writes to it, and that must not be the thread that does the work.
+//! Each is drawn by a separate thread: a terminal that does not accept output (Ctrl-S, a connection that hangs) blocks
+//! the thread that writes to it, which must not be the thread that does the work.
 
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
@@ -17,7 +17,7 @@ pub struct ProgressLines {
 }
 
 impl ProgressLines {
-    /// Lines, if standard error is a terminal.
+    /// Progress lines; shown only if `is_watched` (standard error is a terminal).
     pub fn new(is_watched: bool) -> ProgressLines {
         ProgressLines {
             bars: Bars::new(is_watched),
@@ -38,14 +38,14 @@ impl ProgressLines {
     }
 }
 
-/// The state of a job, as its line shows it.
+/// State of a job for its line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// The part that is done.
+    /// Amount of work that is done.
     pub position: u64,
-    /// The whole.
+    /// Total amount of work.
     pub length: u64,
-    /// The text behind the bar.
+    /// Text after the bar.
     pub message: String,
 }
 
@@ -63,16 +63,16 @@ enum Event {
     Ended,
 }
 
-/// The line of one job. Only [`ProgressLine::end`] waits until it is shown.
+/// The line of one job. Only [`ProgressLine::end`] waits for the terminal.
 pub struct ProgressLine {
     is_watched: bool,
-    /// `None` where there was no thread to be had.
+    /// `None` if no thread could be started.
     thread: Option<(SyncSender<Event>, JoinHandle<()>)>,
 }
 
 impl ProgressLine {
     fn start(is_watched: bool, mut draw: impl FnMut(Event) + Send + 'static) -> ProgressLine {
-        // At most one event waits: the next one carries the newer state.
+        // At most one event is pending, since the next one has the newer state.
         let (events, arriving) = sync_channel(1);
         let thread = std::thread::Builder::new()
             .name("line".to_owned())
@@ -86,20 +86,20 @@ impl ProgressLine {
         }
     }
 
-    /// Shows a state, unless an earlier one is still to be shown.
+    /// Shows a state, unless an earlier one is still pending.
     pub fn show(&self, state: impl FnOnce() -> Progress + Send + 'static) {
         if let (true, Some((events, _))) = (self.is_watched, &self.thread) {
             let _ = events.try_send(Event::Moved(Box::new(state)));
         }
     }
 
-    /// Shows the user a sentence. False if it is dropped because an earlier event is not shown yet.
+    /// Shows the user a sentence. False if it is dropped because an earlier event is still pending.
     pub fn report(&self, text: String) -> bool {
         let thread = self.thread.as_ref();
         thread.is_some_and(|(events, _)| events.try_send(Event::Reported(text)).is_ok())
     }
 
-    /// Removes the line after all events were shown.
+    /// Removes the line after all events are shown.
     pub fn end(self) {
         if let Some((events, thread)) = self.thread {
             let _ = events.send(Event::Ended);
@@ -130,7 +130,7 @@ mod tests {
             length: 1,
             message: String::new(),
         };
-        // The thread hangs at the first event, and the second one waits for it.
+        // The thread hangs at the first event, while the second one is pending.
         line.show(state);
         begun.recv().unwrap();
         let began = std::time::Instant::now();

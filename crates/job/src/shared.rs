@@ -1,5 +1,5 @@
-//! A job that many threads change at the same time. Each waits until its change is on the ledger's disk, and one
-//! commit is for all that came meanwhile.
+//! A job that many threads change at the same time. Each waits until its change is on the ledger's disk; one commit
+//! writes all pending changes.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -8,13 +8,13 @@ use ledger::LongWork;
 
 use crate::store::{JobStore, OwnedJob};
 
-/// Pause after a commit, as a multiple of the time that it took: each writes the whole checkpoint, and what comes
-/// meanwhile goes into the next one.
+/// Pause after a commit, as a multiple of its duration: each writes the whole checkpoint, and changes in the pause are
+/// written together by the next one.
 const PAUSE_FACTOR: u32 = 3;
-/// The longest such pause.
+/// Maximum length of such a pause.
 const MAX_PAUSE: Duration = Duration::from_secs(2);
 
-/// Changes next to the checkpoint, which go into the ledger before it does.
+/// Changes in addition to the checkpoint, which are written to the ledger before it.
 pub trait CheckpointExtra<W>: Default {
     /// Writes them.
     ///
@@ -22,7 +22,7 @@ pub trait CheckpointExtra<W>: Default {
     /// When the ledger cannot be written.
     fn write(&mut self, store: &mut JobStore) -> ledger::Result<()>;
 
-    /// Takes over into a checkpoint what writing them has changed.
+    /// Updates a checkpoint with the results of writing them.
     fn update_checkpoint(&self, checkpoint: &mut W);
 }
 
@@ -35,17 +35,17 @@ pub struct SharedJob<W, B> {
 struct State<W, B> {
     checkpoint: W,
     extra: B,
-    /// Number of changes so far, and of those among them that are on the disk.
+    /// Number of changes so far, and of those that are on the disk.
     changes: u64,
     written: u64,
     failure: Option<ledger::Error>,
-    /// True once nothing is written any more.
+    /// True after an error, when nothing more is written.
     has_failed: bool,
     is_closed: bool,
 }
 
 impl<W: LongWork + Clone, B: CheckpointExtra<W>> SharedJob<W, B> {
-    /// A job with this checkpoint.
+    /// A job that begins with this checkpoint.
     pub fn new(checkpoint: W) -> SharedJob<W, B> {
         SharedJob {
             state: Mutex::new(State {
@@ -65,8 +65,8 @@ impl<W: LongWork + Clone, B: CheckpointExtra<W>> SharedJob<W, B> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes a change, and waits until it is on the disk: true where it is. While it waits, `beat` is called after
-    /// each `interval`.
+    /// Makes a change, and waits until it is on the disk; true if it is. During the wait, `beat` is called after each
+    /// `interval`.
     pub fn change(
         &self,
         change: impl FnOnce(&mut W, &mut B),
@@ -98,17 +98,17 @@ impl<W: LongWork + Clone, B: CheckpointExtra<W>> SharedJob<W, B> {
         self.changed.notify_all();
     }
 
-    /// The checkpoint with all changes until now.
+    /// The checkpoint with all changes so far.
     pub fn checkpoint(&self) -> W {
         self.lock().checkpoint.clone()
     }
 
-    /// The error for which nothing is written any more, once.
+    /// The error because of which nothing more is written; returned once.
     pub fn failure(&self) -> Option<ledger::Error> {
         self.lock().failure.take()
     }
 
-    /// Writes changes as they come, on the thread that calls, and finishes the job when it is closed. Ends at the
+    /// Writes changes as they are made, on the calling thread, and finishes the job when it is closed. Ends at the
     /// first error.
     pub fn write_all(&self, mut job: OwnedJob<W>) {
         let mut rest = Duration::ZERO;
@@ -139,8 +139,8 @@ impl<W: LongWork + Clone, B: CheckpointExtra<W>> SharedJob<W, B> {
         }
     }
 
-    /// Waits for a change or the end, and takes all that is to be written: not before `rest` has passed, unless it
-    /// is closed.
+    /// Waits for a change or the end, and takes everything that is to be written: not before `rest` has passed, unless
+    /// the job is closed.
     fn next(&self, rest: Duration) -> (W, B, u64, bool) {
         let until = Instant::now() + rest;
         let mut state = self.lock();
@@ -248,7 +248,7 @@ mod tests {
     fn a_thread_that_waits_for_the_ledger_is_called_and_let_go_when_nothing_is_written_any_more() {
         let (shared, beats) = (shared(), AtomicU64::new(0));
         std::thread::scope(|scope| {
-            // No writer thread runs: the ledger's disk is slow.
+            // No writer runs, as with a slow disk of the ledger.
             let waiting = scope.spawn(|| {
                 shared.change(|_, _| {}, INTERVAL, &mut || {
                     beats.fetch_add(1, Relaxed);

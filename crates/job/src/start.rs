@@ -1,4 +1,4 @@
-//! The start of the job of a target: again, or from the last checkpoint.
+//! The start of the job of a target: anew, or from the last checkpoint.
 
 use ledger::{Error, LongWork, StoredWork, WorkError};
 use ui::context::Context;
@@ -8,14 +8,14 @@ use crate::checkpoint::CheckpointWriter;
 use crate::interval::CheckpointInterval;
 use crate::store::{JobStore, OwnedJob, Takeover};
 
-/// A start that is requested.
+/// A requested start.
 #[derive(Clone, Debug)]
 pub struct JobRequest<'a> {
     /// The name of the target in the ledger.
     pub key: &'a str,
-    /// True to ignore an earlier checkpoint, even one that a later version has written.
+    /// True to ignore an earlier checkpoint, even one written by a later version.
     pub anew: bool,
-    /// The owners from whom it may be taken.
+    /// The owners from whom it may be taken over.
     pub from: Takeover,
     /// The time between two checkpoints.
     pub interval: CheckpointInterval,
@@ -32,21 +32,21 @@ pub enum Previous<'a, W> {
     Unreadable(&'a Error),
 }
 
-/// A job that can continue.
+/// A job that can begin.
 pub struct Started<W> {
-    /// State from which the job continues.
+    /// State with which the job begins.
     pub checkpoint: W,
-    /// The writer of later states.
+    /// The writer of its checkpoints.
     pub writer: CheckpointWriter<W>,
-    /// The reason why none is written, as a clause; `None` where they are.
+    /// The reason why no checkpoints are written, as a clause; `None` if they are.
     pub not_written: Option<String>,
 }
 
-/// Claims the job of a target and writes its first checkpoint: `fresh`, of which `resume` makes more where an
-/// earlier checkpoint still fits the target. A ledger that cannot be used is no reason not to work.
+/// Claims the job of a target and writes its first checkpoint: `fresh`, or the state that `resume` returns for an
+/// earlier checkpoint that still fits the target. If the ledger cannot be used, the job runs without checkpoints.
 ///
 /// # Errors
-/// Refused, when another process is at work on it.
+/// Refused, if another process is working on it.
 pub fn start<W: LongWork + Clone + Send + 'static>(
     request: JobRequest<'_>,
     fresh: W,
@@ -100,7 +100,7 @@ fn open<W: LongWork + Clone + Send + 'static>(
         }
         Err(error) => {
             resume(Previous::Unreadable(&error), checkpoint);
-            // An unreadable document is useless; one written by a later version is not.
+            // An unreadable document is useless; one that a later version wrote is not.
             if anew || matches!(error, Error::Work(WorkError::Unreadable { .. })) {
                 store.remove::<W>(key, from)?;
             }
@@ -121,7 +121,7 @@ mod tests {
     use crate::checkpoint::EndState;
     use crate::store::tests::{Count, store};
 
-    /// The same kind of job, as a later version writes it.
+    /// The same kind of job, as written by a later version.
     #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
     struct Later(u64);
 
@@ -143,7 +143,8 @@ mod tests {
         Context::of_process(Some(folder.join("ledger.db")))
     }
 
-    /// Starts, and the previous checkpoint that was found: `unfinished 5`. It continues from an unfinished one.
+    /// Starts a job, and describes the previous checkpoint, such as `unfinished 5`. It continues from an unfinished
+    /// one.
     fn started(folder: &Path, request: JobRequest<'_>) -> (Started<Count>, String) {
         let mut found = String::new();
         let started = start(request, Count(1), &context(folder), |previous, fresh| {

@@ -1,4 +1,4 @@
-//! Reasons to end a job before its end: a signal, or a deadline.
+//! Reasons to end a job early: a signal, or a deadline.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::sleep;
@@ -6,19 +6,19 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-/// Time between two polls for a signal while nothing is done.
+/// Interval at which the signal is polled during a wait.
 const POLL: Duration = Duration::from_millis(200);
 
-/// The reason to end a job before its end.
+/// The reason to end a job early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StopCause {
-    /// A signal asked for the end.
+    /// A signal was received.
     Signal,
-    /// The time that it was given is over.
+    /// The deadline has passed.
     Deadline,
 }
 
-/// The flag that a signal raises, and the deadline of a job.
+/// The flag that a signal sets, and the deadline of a job.
 #[derive(Clone, Copy, Debug)]
 pub struct Stop<'a> {
     interrupt: &'a AtomicBool,
@@ -26,7 +26,7 @@ pub struct Stop<'a> {
 }
 
 impl<'a> Stop<'a> {
-    /// A signal alone.
+    /// Ends on a signal only.
     pub fn on(interrupt: &'a AtomicBool) -> Stop<'a> {
         Stop {
             interrupt,
@@ -34,17 +34,17 @@ impl<'a> Stop<'a> {
         }
     }
 
-    /// The same, and a deadline, if there is one.
+    /// The same, with a deadline, if any.
     pub fn at(self, deadline: Option<Timestamp>) -> Stop<'a> {
         Stop { deadline, ..self }
     }
 
-    /// The flag that a signal raises.
+    /// The flag that a signal sets.
     pub fn interrupt(&self) -> &'a AtomicBool {
         self.interrupt
     }
 
-    /// The moment at which the job must end, done or not.
+    /// The time at which the job must end, done or not.
     pub fn deadline(&self) -> Option<Timestamp> {
         self.deadline
     }
@@ -58,7 +58,7 @@ impl<'a> Stop<'a> {
         is_over.then_some(StopCause::Deadline)
     }
 
-    /// Waits until a moment; gives the reason where the wait ended before.
+    /// Waits until a time; returns the reason if the wait ended earlier.
     pub fn wait_until(&self, moment: Timestamp) -> Option<StopCause> {
         while Timestamp::now() < moment {
             if let Some(cause) = self.cause() {
@@ -70,7 +70,7 @@ impl<'a> Stop<'a> {
     }
 }
 
-/// Raises flags when it is dropped: a thread that others wait for holds it, and may panic.
+/// Sets flags when it is dropped, so that a thread that others wait for signals its end even after a panic.
 pub struct RaiseOnDrop<'a>(pub &'a [AtomicBool]);
 
 impl Drop for RaiseOnDrop<'_> {

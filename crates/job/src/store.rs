@@ -1,4 +1,4 @@
-//! The jobs in the ledger, and the right to work on one.
+//! The jobs in the ledger, and the ownership of one.
 
 use std::borrow::BorrowMut;
 use std::path::Path;
@@ -9,18 +9,18 @@ use ui::exit::{ExitClass as _, Failure};
 
 use crate::process::ProcessIdentity;
 
-/// The folder of the host's settings, the machine's id among them.
+/// The folder of the host's settings, which contains the machine id.
 const ETC: &str = "/etc";
 
-/// The owners from whom an unfinished job may be taken, next to those of this host that have ended.
+/// The owners from whom an unfinished job may be taken, in addition to those on this host that have ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Takeover {
     /// From no other owner.
     FromDead,
-    /// From owners on other hosts and in other containers too. A device is where it is attached: an owner on
-    /// another host has lost it, and even if it has not, no more is lost than the time of doing something twice.
+    /// From owners on other hosts and in other containers too. A device is only on the host where it is attached: an
+    /// owner on another host has lost it, and otherwise nothing is lost except the time for doing work twice.
     WithTarget,
-    /// From those, and from this process: it has claimed the job before to clean up after a kill.
+    /// From those, and from this process, which has claimed the job before to clean up after a kill.
     WithTargetOrOwn,
 }
 
@@ -38,7 +38,7 @@ impl Takeover {
     }
 }
 
-/// The ledger, and this process among the owners of jobs.
+/// The ledger, and this process as an owner of jobs.
 #[derive(Debug)]
 pub struct JobStore {
     ledger: Ledger,
@@ -46,20 +46,20 @@ pub struct JobStore {
 }
 
 impl JobStore {
-    /// The jobs of a ledger, for a process.
+    /// The jobs of a ledger, for the process `identity`.
     pub fn new(ledger: Ledger, identity: ProcessIdentity) -> JobStore {
         JobStore { ledger, identity }
     }
 
-    /// The jobs of the user's ledger, which is made where there is none.
+    /// The jobs of the user's ledger, which is created if there is none.
     ///
     /// # Errors
-    /// Refused, when it cannot be opened, or the kernel does not say which process this is.
+    /// Refused, if it cannot be opened, or the identity of this process cannot be determined.
     pub fn open(context: &Context) -> Result<JobStore, Failure> {
         JobStore::of(context.open_ledger()?, context)
     }
 
-    /// The same; `None` where there is no ledger.
+    /// The same; `None` if there is no ledger.
     ///
     /// # Errors
     /// As [`JobStore::open`].
@@ -75,12 +75,12 @@ impl JobStore {
         Ok(JobStore::new(ledger, identity))
     }
 
-    /// Ledger in which the job is kept.
+    /// Ledger of the jobs.
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
     }
 
-    /// The ledger, to save runs next to the job.
+    /// The ledger, to save runs beside the job.
     pub fn ledger_mut(&mut self) -> &mut Ledger {
         &mut self.ledger
     }
@@ -100,7 +100,7 @@ impl JobStore {
         self.identity.liveness(owner)
     }
 
-    /// The job of a key with its last checkpoint, finished or not.
+    /// The job with a key and its last checkpoint, finished or not.
     ///
     /// # Errors
     /// When the ledger or the checkpoint cannot be read.
@@ -108,8 +108,8 @@ impl JobStore {
         self.ledger.work::<W>(key)
     }
 
-    /// The unfinished jobs of a kind with their last checkpoints, the newest first: those of whose owner
-    /// `is_wanted` is true. Each is read when it is its turn.
+    /// The unfinished jobs of a kind whose owner satisfies `is_wanted`, with their last checkpoints, the newest first.
+    /// Each is read when the iterator reaches it.
     ///
     /// # Errors
     /// When the ledger, or one of the checkpoints, cannot be read.
@@ -119,7 +119,7 @@ impl JobStore {
     ) -> ledger::Result<impl Iterator<Item = ledger::Result<StoredWork<W>>>> {
         let works = self.ledger.unfinished::<W>()?.into_iter();
         let wanted = works.filter(move |work| is_wanted(self.liveness(&work.owner)));
-        // One that is not there any more was removed a moment ago.
+        // A missing one was removed a moment ago.
         Ok(wanted.filter_map(move |work| self.find::<W>(&work.key).transpose()))
     }
 
@@ -134,10 +134,10 @@ impl JobStore {
         Ok(works)
     }
 
-    /// Removes a job, unless its owner may be at work.
+    /// Removes a job, unless its owner may be working on it.
     ///
     /// # Errors
-    /// When the ledger cannot be written, there is no such job, or it may not be taken.
+    /// When the ledger cannot be written, there is no such job, or it may not be taken over.
     pub fn remove<W: LongWork>(&mut self, key: &str, from: Takeover) -> ledger::Result<()> {
         let own = &self.identity;
         self.ledger
@@ -145,7 +145,7 @@ impl JobStore {
     }
 }
 
-/// A job of which this process is the owner. `S` is the store, or one that is borrowed.
+/// A job that this process owns. `S` is the store, or a borrowed one.
 #[derive(Debug)]
 pub struct OwnedJob<W, S = JobStore> {
     store: S,
@@ -153,10 +153,10 @@ pub struct OwnedJob<W, S = JobStore> {
 }
 
 impl<W: LongWork, S: BorrowMut<JobStore>> OwnedJob<W, S> {
-    /// Begins a job with its first checkpoint. A finished one of the same key is replaced.
+    /// Begins a job with its first checkpoint. A finished job with the same key is replaced.
     ///
     /// # Errors
-    /// When the ledger cannot be written, or there is an unfinished one.
+    /// When the ledger cannot be written, or there is an unfinished job with this key.
     pub fn begin(mut store: S, key: &str, checkpoint: &W, from: Takeover) -> ledger::Result<Self> {
         let JobStore { ledger, identity } = store.borrow_mut();
         let judge = |owner: &Owner| from.judge(identity, owner);
@@ -164,10 +164,10 @@ impl<W: LongWork, S: BorrowMut<JobStore>> OwnedJob<W, S> {
         Ok(OwnedJob { store, claim })
     }
 
-    /// Claims an unfinished job, and gives its last checkpoint.
+    /// Claims an unfinished job, and returns its last checkpoint.
     ///
     /// # Errors
-    /// When there is none, its owner is not known to be dead, or the ledger cannot be used.
+    /// When there is none, its owner may be alive, or the ledger cannot be used.
     pub fn claim(mut store: S, key: &str, from: Takeover) -> ledger::Result<(Self, StoredWork<W>)> {
         let JobStore { ledger, identity } = store.borrow_mut();
         let judge = |owner: &Owner| from.judge(identity, owner);
@@ -175,7 +175,7 @@ impl<W: LongWork, S: BorrowMut<JobStore>> OwnedJob<W, S> {
         Ok((OwnedJob { store, claim }, work))
     }
 
-    /// Goes on from `checkpoint`: claims the unfinished job of a key, or begins it.
+    /// Claims the unfinished job with a key, or begins it with `checkpoint`.
     ///
     /// # Errors
     /// As [`OwnedJob::begin`] and [`OwnedJob::claim`].
@@ -189,17 +189,17 @@ impl<W: LongWork, S: BorrowMut<JobStore>> OwnedJob<W, S> {
         Ok(job)
     }
 
-    /// The name of the target.
+    /// The key of the job.
     pub fn key(&self) -> &str {
         self.claim.key()
     }
 
-    /// The store that the job is in.
+    /// The store of the job.
     pub fn store_mut(&mut self) -> &mut JobStore {
         self.store.borrow_mut()
     }
 
-    /// Writes a checkpoint. It is on the disk when this returns; a kill before leaves the one before.
+    /// Writes a checkpoint. It is on the disk when this returns; a kill before that leaves the preceding one.
     ///
     /// # Errors
     /// When the ledger cannot be written, or another process has taken the job.
@@ -208,7 +208,7 @@ impl<W: LongWork, S: BorrowMut<JobStore>> OwnedJob<W, S> {
         ledger.keep_work(&self.claim, checkpoint)
     }
 
-    /// Writes the last checkpoint of a job that is finished.
+    /// Writes the last checkpoint of a finished job.
     ///
     /// # Errors
     /// As [`OwnedJob::save`].
@@ -218,7 +218,7 @@ impl<W: LongWork, S: BorrowMut<JobStore>> OwnedJob<W, S> {
         Ok(self.store)
     }
 
-    /// Writes a checkpoint, and gives the job up, so that another process may claim it while this one runs.
+    /// Writes a checkpoint, and releases the job, so that another process may claim it while this one runs.
     ///
     /// # Errors
     /// As [`OwnedJob::save`].
@@ -233,7 +233,7 @@ impl<W: LongWork, S: BorrowMut<JobStore>> OwnedJob<W, S> {
         self.store
     }
 
-    /// Ends a job of which nothing needs to be remembered.
+    /// Removes a job that needs no record.
     ///
     /// # Errors
     /// As [`OwnedJob::save`].
@@ -334,7 +334,7 @@ pub(crate) mod tests {
         );
         let left = store.unfinished::<Count>(|_| true).unwrap();
         assert_eq!(left.count(), 0);
-        // A finished one is begun again, and one that is discarded is forgotten.
+        // A finished job is begun again, and a discarded one is removed.
         let job = OwnedJob::open(store, "a", &Count(5), from).unwrap();
         assert!(job.discard().unwrap().find::<Count>("a").unwrap().is_none());
     }

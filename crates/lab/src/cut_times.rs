@@ -4,17 +4,17 @@ use std::str::FromStr;
 
 use record::Nanos;
 
-/// The most power cuts of one group.
+/// Maximum number of power cuts of one group.
 const MAX_CUTS: u32 = 1000;
 
-/// Times at which the power is cut, counted from the start of the command: so many, each between two durations.
+/// Times of power cuts, from the start of the command: a number of cuts, each at a random time between two bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CutTimes {
     /// Number of power cuts, 1 to 1,000.
     pub count: u32,
-    /// The earliest time of each.
+    /// Lower bound of each time.
     pub earliest: Nanos,
-    /// The latest; not before the earliest.
+    /// Upper bound of each time; not below the lower bound.
     pub latest: Nanos,
 }
 

@@ -1,4 +1,4 @@
-//! One volume at work: its model, its data, and the clock that both go by.
+//! A served volume: its model, its data, and their common clock.
 
 mod delay;
 mod requests;
@@ -22,16 +22,16 @@ pub(crate) const EIO: u32 = 5;
 /// Error where there is no room, or the end is passed.
 pub(crate) const ENOSPC: u32 = 28;
 
-/// An answer that waits for its time.
+/// An answer that is due later.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PendingReply {
     /// The client's number of the request.
     pub(crate) cookie: [u8; 8],
     /// The protocol's error; 0 for success.
     pub(crate) error: u32,
-    /// The bytes that the answer brings: offset and length.
+    /// Offset and length of the data in the answer.
     pub(crate) data: Option<(u64, u32)>,
-    /// The write that it answers, where that is not durable yet.
+    /// The answered write, if it is not yet durable.
     pub(crate) unflushed: Option<Unflushed>,
 }
 
@@ -92,12 +92,11 @@ impl Disk {
     }
 
     pub(crate) fn model(&self) -> MutexGuard<'_, Volume> {
-        // The model has no state between two statements that would be wrong: at worst a request
-        // is not counted.
+        // The model is consistent between any two statements: at worst a request is not counted.
         self.model.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a request and lets its answer come when it is due.
+    /// Accepts a request, and queues its answer for the time when it is due.
     ///
     /// Data is written now, before the write is due. That cannot be observed, as a read that arrives in
     /// between may see either version. So a flush covers all writes that were answered when it arrived, and a write
@@ -147,8 +146,8 @@ impl Disk {
         (admission, due, model.noise().elapsed(now))
     }
 
-    /// Does to the data what the request wants, and says what of it is not durable. It fails with
-    /// the protocol's error.
+    /// Applies the request to the data, and returns the write that is not durable, if any. Errors are those of the
+    /// protocol.
     fn apply(
         &self,
         request: &Request,
@@ -183,7 +182,7 @@ impl Disk {
         self.model().noise().elapsed(now)
     }
 
-    /// Lets its troubles begin now, if they are held.
+    /// Starts its faults now, if they are held.
     pub(crate) fn begin(&self) {
         let mut model = self.model();
         let now = self.clock.now();
@@ -197,7 +196,7 @@ impl Disk {
 }
 
 impl PendingRequest {
-    /// Goes on to its client, having passed the instance at this time.
+    /// Continues to its client, after it passed the instance at this time.
     pub(crate) fn go(self, at: Nanos) {
         let due = self.disk.model().due(&self.admission, at);
         self.outbox.push(due, self.reply);

@@ -1,9 +1,9 @@
-//! The lab: virtual volumes with known truth, and the machine around them.
+//! The lab: virtual volumes with known behaviour, and a machine that uses them.
 //!
-//! A volume of the lab behaves as the clouds sell theirs (caps, credits, cold blocks, troubles),
-//! and says afterwards what it did, so that users can try commands out and tests have something to compare
-//! with. [`spec`] says what a volume is to be, [`model`] when each request is answered and how,
-//! [`store`] holds the data, `nbd` speaks to the clients, and [`server`] puts them together.
+//! A volume of the lab behaves like those of clouds (caps, credits, cold blocks, faults) and reports afterwards what
+//! it did, so that users can try commands and tests have a reference. [`spec`] is the specification of a volume,
+//! [`model`] computes when and how each request is answered, [`store`] holds the data, `nbd` serves the clients, and
+//! [`server`] combines them.
 
 pub mod args;
 pub mod command;

@@ -1,5 +1,5 @@
-//! Bounds on the connections and memory that clients can make the server hold, and on how late it answers. A test
-//! program of its own, since it examines the memory of the whole process, and the delays beside no other test.
+//! Limits on the connections and memory that clients can make the server use, and on the delay of its answers. It is a
+//! separate test program, since it examines the memory of the whole process, and delays without other tests.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(dead_code, reason = "other test programs use more of the client")]
@@ -20,7 +20,7 @@ const MIB: u64 = 1 << 20;
 const MAX_PAYLOAD_BYTES: u32 = 32 << 20;
 /// Sum of the limits of the module `nbd::limits`, and of the files of the volume, for the clients below.
 const BOUND: u64 = 450 * MIB;
-/// A liveness limit, for a busy host.
+/// A time limit for progress, for a busy host.
 const LONG: Duration = Duration::from_secs(600);
 
 fn serve(volume: &str) -> Server {
@@ -39,7 +39,7 @@ fn resident() -> u64 {
     kib.parse::<u64>().unwrap() << 10
 }
 
-/// The head of a request.
+/// The header of a request.
 fn head(command: u16, length: u32) -> Vec<u8> {
     let mut head = 0x2560_9513_u32.to_be_bytes().to_vec();
     head.extend(0_u16.to_be_bytes());
@@ -49,7 +49,7 @@ fn head(command: u16, length: u32) -> Vec<u8> {
     head
 }
 
-/// The most that this process holds until `done`, and once more for a while after.
+/// The maximum memory of this process until `done`, and for a while after it.
 fn most_resident(done: impl Fn() -> bool) -> u64 {
     let began = Instant::now();
     let mut most = 0;
@@ -70,7 +70,7 @@ fn clients_hold_what_they_have_sent_and_no_more_than_a_bound() {
     let socket = server.volumes()[0].socket();
     let before = resident();
 
-    // They announce much and send one byte.
+    // They announce large payloads and send one byte.
     let mut clients: Vec<Client> = (0..100).map(|_| Client::connect(socket)).collect();
     for client in &mut clients {
         client.send_raw(&head(WRITE, MAX_PAYLOAD_BYTES)).unwrap();
@@ -78,7 +78,7 @@ fn clients_hold_what_they_have_sent_and_no_more_than_a_bound() {
     }
     let most = most_resident(|| true) - before;
     assert!(most < 100 * MIB, "{} MiB for 100 bytes", most / MIB);
-    // Others are served meanwhile, also with a large request of their own.
+    // Other clients are served meanwhile, also with a large request of their own.
     let mut other = Client::connect(socket);
     let payload = vec![7; 4 << 20];
     assert_eq!(other.ask(WRITE, 0, 4 << 20, &payload).error, 0);
@@ -106,7 +106,7 @@ fn clients_hold_what_they_have_sent_and_no_more_than_a_bound() {
         let _ = sender.join().unwrap();
     }
 
-    // They ask for much and take nothing.
+    // They request much data and read nothing.
     let server = serve("nvme:1GiB");
     let socket = server.volumes()[0].socket();
     let mut clients: Vec<Client> = (0..100).map(|_| Client::connect(socket)).collect();
@@ -117,7 +117,7 @@ fn clients_hold_what_they_have_sent_and_no_more_than_a_bound() {
     assert!(most < BOUND, "{} MiB", most / MIB);
     drop(clients);
 
-    // So many that there is no room for more, who find their connections closed; and again when they left.
+    // So many clients that there is no room for more, whose connections are closed; and again after they disconnected.
     let greeted = || {
         let mut stream = UnixStream::connect(socket).unwrap();
         stream.set_read_timeout(Some(LONG)).unwrap();

@@ -1,5 +1,5 @@
-//! A server that stops leaves no thread, no open file, no socket and no folder. In a file of its
-//! own, as the counts are those of the whole process.
+//! A server that stops leaves no thread, no open file, no socket and no folder. It is a separate test program, since
+//! the counts are those of the whole process.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,4 +1,4 @@
-//! The user's own `aws`, with its credentials and region: commands, answers in pages, and advice on its errors.
+//! The user's own `aws` command, with its credentials and region: commands, paged answers, and advice on its errors.
 //!
 //! Codes of errors: Amazon EC2 API Reference, "Error codes for the Amazon EC2 API"; Amazon EBS API Reference, "Common
 //! errors". Sentences without a code are botocore's (`exceptions.py`).
@@ -13,8 +13,8 @@ use serde::de::DeserializeOwned;
 
 use crate::exec::{self, Exec};
 
-/// True if a word is the id of a resource of AWS, such as `snap-0123456789abcdef0` of the kind `snap`. Another word
-/// could be an option to `aws`.
+/// True if a word is the id of an AWS resource, such as `snap-0123456789abcdef0` for the kind `snap`. Another word
+/// could be parsed by `aws` as an option.
 pub fn is_id(word: &str, kind: &str) -> bool {
     let digits = word
         .strip_prefix(kind)
@@ -23,20 +23,20 @@ pub fn is_id(word: &str, kind: &str) -> bool {
     digits.is_some_and(|digits| !digits.is_empty() && digits.bytes().all(is_digit))
 }
 
-/// Time limit of a command, which repeats failed requests by itself.
+/// Time limit of a command, which retries failed requests by itself.
 pub const LIMIT: Duration = Duration::from_secs(120);
 
-/// An answer has at most so many pages: a command that always gives another must end. A snapshot of 64 TiB has 134
-/// million blocks, of which a page holds 10,000.
+/// Maximum number of pages of an answer, so that a command that always names another page ends. A snapshot of 64 TiB
+/// has 134 million blocks, of which a page holds 10,000.
 const MAX_PAGES: usize = 20_000;
 
-/// Pauses before a command is repeated that was throttled, in seconds.
+/// Pauses before a throttled command is repeated, in seconds.
 const RETRY_PAUSES_S: [u64; 4] = [1, 2, 4, 8];
 
-/// Runs a program, and gives what it writes. Tests give another.
+/// Runs a program and returns its standard output. Tests pass a substitute.
 pub type RunProgram<'a> = &'a mut dyn FnMut(&Exec) -> Result<Vec<u8>, Error>;
 
-/// An error of `aws`, with what to do about it.
+/// An error of `aws`, with advice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     text: String,
@@ -45,7 +45,7 @@ pub struct Error {
 }
 
 impl Error {
-    /// An error of this text, of a command with these words.
+    /// The error with this text of a command with these words.
     pub fn of(text: &str, words: &[&str]) -> Error {
         let code = code(text).map(str::to_owned);
         let advice = advice(text, code.as_deref().unwrap_or_default(), words);
@@ -56,12 +56,12 @@ impl Error {
         }
     }
 
-    /// The code that AWS gave it, such as `VolumeInUse`.
+    /// The error code of AWS, such as `VolumeInUse`; `None` if the text has none.
     pub fn code(&self) -> Option<&str> {
         self.code.as_deref()
     }
 
-    /// True if AWS may do the same later.
+    /// True if the request was throttled, so that it may succeed later.
     pub fn is_throttled(&self) -> bool {
         self.code()
             .is_some_and(|code| THROTTLING_ERRORS.contains(&code))
@@ -88,7 +88,7 @@ const THROTTLING_ERRORS: [&str; 5] = [
     "TooManyRequestsException",
 ];
 
-/// Advice on an error, by its code or by words of its sentence.
+/// Advice on an error, by its code or by words of its text.
 const ADVICE: [(&[&str], &str); 13] = [
     (
         &[
@@ -208,7 +208,7 @@ fn advice(text: &str, code: &str, words: &[&str]) -> Option<String> {
     found.map(|(_, advice)| (*advice).to_owned())
 }
 
-/// `ebs:ListSnapshotBlocks` of `ebs list-snapshot-blocks`.
+/// Name of the permission that a command needs, such as `ebs:ListSnapshotBlocks` for `ebs list-snapshot-blocks`.
 fn permission(words: &[&str]) -> String {
     let capital = |part: &str| {
         let mut letters = part.chars();
@@ -220,8 +220,8 @@ fn permission(words: &[&str]) -> String {
     format!("{}:{action}", words.first().copied().unwrap_or("ec2"))
 }
 
-/// A command of `aws` that answers in JSON. Ctrl-C in a terminal does not reach it: it could end when its request is
-/// sent and not answered.
+/// A command of `aws` with JSON output. Ctrl-C in a terminal does not reach it: it could otherwise end after its
+/// request is sent and before the answer arrives.
 pub fn command(words: &[&str]) -> Exec {
     Exec::new("aws")
         .args(words.iter().copied())
@@ -230,10 +230,10 @@ pub fn command(words: &[&str]) -> Exec {
         .bound()
 }
 
-/// Runs a command of `aws`, and gives what it writes.
+/// Runs a command of `aws` and returns its standard output.
 ///
 /// # Errors
-/// When it is not installed, fails or takes too long.
+/// When it is not installed, fails or exceeds its time limit.
 pub fn run(program: &Exec) -> Result<Vec<u8>, Error> {
     match program.run() {
         Ok(output) => Ok(output.stdout),
@@ -253,10 +253,10 @@ pub fn run(program: &Exec) -> Result<Vec<u8>, Error> {
     }
 }
 
-/// Runs a command, and reads its answer. One that writes nothing answers with nothing, as some versions do.
+/// Runs a command and parses its answer. Empty output is the default value, since some versions print nothing for it.
 ///
 /// # Errors
-/// As [`run`], and when it writes something else.
+/// As [`run`], and when the output is not the expected JSON.
 pub fn answer<T: DeserializeOwned + Default>(
     program: &Exec,
     run: RunProgram<'_>,
@@ -275,11 +275,11 @@ pub fn answer<T: DeserializeOwned + Default>(
     })
 }
 
-/// Runs a command until its answer names no next page. `token` is the option by which one is requested; `take` gives
-/// the token of the next one. A page that is throttled is requested again, after a pause.
+/// Runs a command until its answer names no next page. `token` is the option that requests a page; `take` processes an
+/// answer and returns the token of the next page. A throttled request is repeated after a pause.
 ///
 /// # Errors
-/// As [`answer`], where there are too many pages, and where it was interrupted.
+/// As [`answer`], with too many pages, and when interrupted.
 pub fn pages<T: DeserializeOwned + Default>(
     program: &Exec,
     token: &str,
@@ -324,7 +324,7 @@ fn unless_throttled<T>(
     ask()
 }
 
-/// Waits, unless it is interrupted.
+/// Waits for a time, or until it is interrupted.
 pub fn wait(span: Duration, interrupt: &AtomicBool) {
     const STEP: Duration = Duration::from_millis(50);
     let mut left = span;

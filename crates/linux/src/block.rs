@@ -16,25 +16,25 @@ use std::path::Path;
 use crate::root::{self, Result, Root, last_part};
 use serial::{Serial, Wait};
 
-/// The block devices of a moment.
+/// The block devices at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Devices {
-    /// Sorted by name, the numbers in it by value: sda2 before sda10.
+    /// Sorted by name, with numbers in names by value: sda2 before sda10.
     list: Vec<Device>,
 }
 
 impl Devices {
-    /// Reads all block devices. One that goes away while it is examined is left out.
+    /// Reads all block devices. A device that is removed meanwhile is left out.
     ///
     /// # Errors
-    /// When the list itself, or who holds a device, cannot be read.
+    /// When the list itself, or the holders of a device, cannot be read.
     pub fn read(root: &Root) -> Result<Devices> {
         Devices::read_with(root, |_, _| Serial::FromDevice(Wait::Always))
     }
 
-    /// The same for who must not be held up by a disk that hangs. `known` gives the serial number of a
-    /// device by its number and its name in sysfs where it is known; another device that does not say its
-    /// serial number within a tenth of a second, as virtio disks do not while their queue is full, has none.
+    /// Like [`Devices::read`], for callers that must not be delayed by a disk that hangs. `known` returns the serial
+    /// number of a device by its number and its name in sysfs, if it is known. Any other device that does not return
+    /// its serial number within a tenth of a second has none; virtio disks do not while their queue is full.
     ///
     /// # Errors
     /// As [`Devices::read`].
@@ -68,18 +68,18 @@ impl Devices {
         self.list.iter()
     }
 
-    /// The device of a number.
+    /// The device with this number.
     pub fn get(&self, number: DeviceNumber) -> Option<&Device> {
         self.list.iter().find(|device| device.number == number)
     }
 
-    /// The device of a name, such as `nvme1n1` or `cciss/c0d0`.
+    /// The device with this name, such as `nvme1n1` or `cciss/c0d0`.
     pub fn named(&self, name: &str) -> Option<&Device> {
         self.list.iter().find(|device| device.name == name)
     }
 
-    /// The device that a path below `/dev` stands for, through symbolic links. Where the node is
-    /// missing, as in a container or a captured tree, its name is searched for.
+    /// The device of a path below `/dev`, through symbolic links. If the node does not exist, as in a container or a
+    /// captured tree, the device is searched for by name.
     pub fn at_path(&self, root: &Root, path: &Path) -> Option<&Device> {
         let below = path.strip_prefix("/dev").ok()?;
         let located = root.dev.join(below);
@@ -106,8 +106,8 @@ impl Devices {
         })
     }
 
-    /// Notes which loop devices have another block device below, instead of a file: sysfs shows
-    /// that neither as a slave nor as a holder.
+    /// Notes which loop devices are backed by another block device instead of a file: sysfs shows that neither as a
+    /// slave nor as a holder.
     fn find_loops_on_devices(&mut self, root: &Root) {
         for index in 0..self.list.len() {
             let BlockDeviceKind::Loop {
@@ -124,7 +124,7 @@ impl Devices {
         }
     }
 
-    /// Notes that a loop device has a block device below, where the path in sysfs does not tell: it is
+    /// Notes that a loop device is backed by a block device, where the path in sysfs does not show it: the path is
     /// that of a node outside `/dev`, or in another mount namespace.
     pub(crate) fn put_loop_on(&mut self, number: DeviceNumber, below: DeviceNumber) {
         for device in self.numbered(number) {
@@ -134,7 +134,7 @@ impl Devices {
         }
     }
 
-    /// Notes that a loop device is not in use any more.
+    /// Notes that a loop device is no longer in use.
     pub(crate) fn put_loop_free(&mut self, number: DeviceNumber) {
         for device in self.numbered(number) {
             if matches!(device.kind, BlockDeviceKind::Loop { .. }) {
@@ -152,7 +152,7 @@ impl Devices {
     }
 }
 
-/// A key that sorts the numbers within names by value: `sda2` before `sda10`.
+/// A sort key that compares numbers within names by value: `sda2` before `sda10`.
 pub fn natural(name: &str) -> Vec<(String, Option<u64>)> {
     let mut key = Vec::new();
     let mut rest = name;

@@ -1,7 +1,7 @@
-//! Layers below a device that may answer from memory or from a faster disk, where a figure of the disk is meant.
+//! Layers below a device that may serve requests from memory or from a faster disk.
 //!
-//! `O_DIRECT` bypasses the page cache of the file system or device that it is given to, and no cache below: a loop
-//! device reads its file through the page cache again, unless it is told not to (loop(4), `LOOP_SET_DIRECT_IO`).
+//! `O_DIRECT` only bypasses the page cache of the file system or device that it is used on, and no cache below: a loop
+//! device reads its file through the page cache again, unless it is set to direct I/O (loop(4), `LOOP_SET_DIRECT_IO`).
 
 use std::path::{Path, PathBuf};
 
@@ -11,15 +11,15 @@ use crate::block::{self, BlockDeviceKind, Device, DeviceNumber, Devices};
 use crate::mapping;
 use crate::root::{Root, attribute};
 
-/// File systems in memory (ramfs has no limit, and the same caches).
+/// File systems in memory (ramfs is like tmpfs, without a size limit).
 const IN_MEMORY: [&str; 2] = ["tmpfs", "ramfs"];
-/// File systems that keep a cache of their own, which O_DIRECT does not reach.
+/// File systems with a cache of their own that O_DIRECT does not bypass.
 const CACHING_FILE_SYSTEMS: [&str; 4] = ["zfs", "virtiofs", "9p", "overlay"];
-/// A loop device may show a file on a loop device; deeper than this is a circle.
+/// Maximum depth of loop devices on loop devices; a deeper one is a cycle.
 const MAX_LOOP_DEPTH: usize = 8;
 
-/// The caches below a device, nearest first, down through partitions, arrays, volumes and the files that loop
-/// devices show.
+/// The caches below a device, nearest first, through partitions, arrays, volumes and the backing files of loop
+/// devices.
 pub fn below(root: &Root, devices: &Devices, number: DeviceNumber) -> Vec<Cache> {
     let mut found = Vec::new();
     add_below(root, devices, number, MAX_LOOP_DEPTH, &mut found);
@@ -48,7 +48,7 @@ fn add_below(
     }
 }
 
-/// The file that a loop device shows, which the list of devices does not lead to.
+/// The backing file of a loop device, which is not in the list of devices.
 fn shown_file(device: &Device) -> Option<&PathBuf> {
     match &device.kind {
         BlockDeviceKind::Loop {
@@ -66,7 +66,7 @@ fn add_below_file(
     depth: usize,
     found: &mut Vec<Cache>,
 ) {
-    // A file whose name was removed, or is of another mount namespace, leads nowhere from here.
+    // A file that was removed, or is in another mount namespace, cannot be followed.
     let Ok(place) = block::place_of(root, devices, file) else {
         return;
     };
@@ -89,7 +89,7 @@ fn add_below_file(
     }
 }
 
-/// The cache that a device itself is.
+/// The cache that the device itself is or has; `None` without one.
 fn own_cache(root: &Root, device: &Device) -> Option<CacheKind> {
     let sys = root.sys.join("class/block").join(device.sysfs_name());
     match &device.kind {

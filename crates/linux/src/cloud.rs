@@ -1,7 +1,7 @@
-//! The cloud that this machine is an instance of, and its metadata.
+//! The cloud of this machine, if it is an instance, and its metadata.
 //!
-//! The firmware's tables (DMI) name the cloud. Only then is its metadata service queried: elsewhere nothing is
-//! sent to anyone.
+//! The firmware's tables (DMI) name the cloud. The metadata service is only queried if they do: other hosts send
+//! nothing.
 
 use std::time::{Duration, Instant};
 
@@ -11,15 +11,15 @@ use ureq::Agent;
 
 use crate::root::{Root, attribute};
 
-/// Address at which AWS, Google Cloud and Azure answer an instance's questions about itself: one that never
-/// leaves the host. The number saves the time to look a name up.
+/// Address of the metadata service of AWS, Google Cloud and Azure, which is link-local. A number, to save the time of
+/// a name lookup.
 pub const LINK_LOCAL: &str = "http://169.254.169.254";
 
-/// Longest wait for the metadata service, over all requests.
+/// Maximum total wait for the metadata service, over all requests.
 pub const LIMIT: Duration = Duration::from_millis(200);
 
-/// Answers longer than this are not what was requested. The longest, AWS's identity document, has
-/// about 500 bytes.
+/// Maximum length of an answer; a longer one is invalid. The longest valid one, AWS's identity document, has about 500
+/// bytes.
 const MAX_ANSWER_BYTES: u64 = 64 * 1024;
 
 /// A cloud whose instances are recognized.
@@ -34,7 +34,7 @@ pub enum Provider {
 }
 
 impl Provider {
-    /// The word in the record of a run.
+    /// The name in the record of a run.
     pub const fn name(self) -> &'static str {
         match self {
             Provider::Aws => "aws",
@@ -44,7 +44,7 @@ impl Provider {
     }
 }
 
-/// The cloud that the firmware names.
+/// The cloud that the firmware names; `None` without one.
 ///
 /// EC2: "Amazon EC2" as vendor of the system (Nitro) or the firmware, or, on Xen, an id that begins
 /// with `ec2` or firmware that is called amazon (EC2 User Guide, "Determine whether your instance is
@@ -71,11 +71,11 @@ pub fn provider(root: &Root) -> Option<Provider> {
     }
 }
 
-/// Facts about the instance: the answers of the metadata service of the cloud that the firmware names, within
-/// [`LIMIT`], or, where that is silent, the firmware's. `None` on what is no cloud's instance.
+/// Facts about the instance: from the metadata service of the cloud that the firmware names, within [`LIMIT`], or, if
+/// it does not answer, from the firmware. `None` on a host that is not a known cloud's instance.
 ///
-/// A metadata service is often out of reach of a container: EC2's answers live for one hop unless the
-/// instance allows more.
+/// A metadata service is often unreachable from a container: EC2's answers have a hop limit of one unless the instance
+/// is configured otherwise.
 pub fn detect(root: &Root) -> Option<Cloud> {
     detect_at(root, LINK_LOCAL, LIMIT)
 }
@@ -99,8 +99,8 @@ fn from_firmware(root: &Root, provider: Provider) -> Cloud {
     }
 }
 
-/// Facts about the instance from the metadata service at `base`. `None` where it does not answer within
-/// `limit`, refuses, or answers something else than requested.
+/// Facts about the instance from the metadata service at `base`. `None` if it does not answer within `limit`, refuses,
+/// or gives an unexpected answer.
 pub fn ask(provider: Provider, base: &str, limit: Duration) -> Option<Cloud> {
     let service = Service::new(base, limit);
     let cloud = match provider {
@@ -113,9 +113,8 @@ pub fn ask(provider: Provider, base: &str, limit: Duration) -> Option<Cloud> {
     says_something.then_some(cloud)
 }
 
-/// The identity document holds all in one answer. Version 2 of the service wants a token first,
-/// which version 1 does not know (EC2 User Guide, "Use the Instance Metadata Service" and "Instance
-/// identity documents").
+/// The identity document has everything in one answer. Version 2 of the service requires a token, which version 1 does
+/// not know (EC2 User Guide, "Use the Instance Metadata Service" and "Instance identity documents").
 fn aws(service: &Service) -> Option<Cloud> {
     const TOKEN: &str = "/latest/api/token";
     const DOCUMENT: &str = "/latest/dynamic/instance-identity/document";
@@ -137,9 +136,8 @@ fn aws(service: &Service) -> Option<Cloud> {
     })
 }
 
-/// Three small answers, since the one that holds all also holds the start-up scripts and whatever
-/// secrets are in them. Type and zone are the last part of a path (Compute Engine, "Predefined VM
-/// metadata keys").
+/// Three small requests, since the one with everything includes the start-up scripts and any secrets in them. Type and
+/// zone are the last part of a path (Compute Engine, "Predefined VM metadata keys").
 fn gcp(service: &Service) -> Option<Cloud> {
     let ask = |what: &str| {
         let path = format!("/computeMetadata/v1/instance/{what}");
@@ -157,8 +155,8 @@ fn gcp(service: &Service) -> Option<Cloud> {
     })
 }
 
-/// Only the compute part, and of that a version of 2021 (Azure, "Azure Instance Metadata Service").
-/// A zone is a number within the region; where an instance has none, the region says where it is.
+/// Only the compute part, in a version of 2021 (Azure, "Azure Instance Metadata Service"). A zone is a number within
+/// the region; without a zone the region is used.
 fn azure(service: &Service) -> Option<Cloud> {
     let path = "/metadata/instance/compute?api-version=2021-02-01&format=json";
     let answer = service.get(path, Some(("Metadata", "true")))?.json()?;
@@ -178,8 +176,7 @@ fn text(object: &Value, key: &str) -> Option<String> {
     word(object.get(key)?.as_str()?.to_owned())
 }
 
-/// A name or id as clouds give them. Anything else, such as the page of a captive portal, is not
-/// kept.
+/// A name or id in the form that clouds use; `None` for anything else, such as the page of a captive portal.
 fn word(text: String) -> Option<String> {
     let fits = (1..=128).contains(&text.len())
         && text
@@ -209,7 +206,7 @@ impl MetadataReply {
     }
 }
 
-/// The metadata service, and when its time is up.
+/// The metadata service, and the deadline.
 struct Service<'a> {
     agent: Agent,
     base: &'a str,
@@ -219,7 +216,7 @@ struct Service<'a> {
 impl<'a> Service<'a> {
     fn new(base: &'a str, limit: Duration) -> Service<'a> {
         let config = Agent::config_builder()
-            // A proxy from the environment would answer for its own host, not for this one.
+            // A proxy from the environment would return its own host's metadata.
             .proxy(None)
             .max_redirects(0)
             .http_status_as_error(false)
@@ -231,7 +228,7 @@ impl<'a> Service<'a> {
         }
     }
 
-    /// The time that is left; `None` where none is, so that not even a connection is tried.
+    /// The time until the deadline; `None` after it, so that no further connection is tried.
     fn left(&self) -> Option<Duration> {
         let left = self.deadline.saturating_duration_since(Instant::now());
         (!left.is_zero()).then_some(left)

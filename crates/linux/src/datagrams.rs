@@ -1,4 +1,4 @@
-//! Many datagrams in one call: recvmmsg(2).
+//! Receives many datagrams in one call: recvmmsg(2).
 
 #![allow(unsafe_code)]
 
@@ -6,17 +6,17 @@ use std::io;
 use std::os::fd::{AsRawFd as _, BorrowedFd};
 use std::ptr;
 
-/// Room for datagrams, and those that were received last.
+/// Buffers for datagrams, and the datagrams of the last call.
 #[derive(Debug)]
 pub struct Datagrams {
     room: Vec<u8>,
-    /// Bytes of the largest.
+    /// Maximum size of a datagram, in bytes.
     largest: usize,
     lengths: Vec<usize>,
 }
 
 impl Datagrams {
-    /// Room for so many datagrams of at most so many bytes each.
+    /// Buffers for `count` datagrams of at most `largest` bytes each.
     pub fn new(count: usize, largest: usize) -> Datagrams {
         Datagrams {
             room: vec![0; count * largest],
@@ -25,10 +25,10 @@ impl Datagrams {
         }
     }
 
-    /// Receives the datagrams that are there, without waiting for more.
+    /// Receives the datagrams that are waiting, without blocking.
     ///
     /// # Errors
-    /// Where there is none (`WouldBlock`), or the socket has an error.
+    /// `WouldBlock` if no datagram is waiting, or an error of the socket.
     pub fn receive(&mut self, socket: BorrowedFd<'_>) -> io::Result<()> {
         self.lengths.clear();
         let mut parts: Vec<libc::iovec> = self
@@ -49,7 +49,7 @@ impl Datagrams {
                 message
             })
             .collect();
-        // SAFETY: each message has one part, and each part is a piece of `room` of its own with its length. Parts and
+        // SAFETY: each message has one part, and each part is a separate range of `room` with its length. Parts and
         // room are neither moved nor used otherwise until the call returns.
         let count = unsafe {
             libc::recvmmsg(
@@ -67,7 +67,7 @@ impl Datagrams {
         Ok(())
     }
 
-    /// The datagrams that were received last.
+    /// The datagrams of the last call.
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
         let rooms = self.room.chunks_exact(self.largest);
         self.lengths
@@ -76,17 +76,17 @@ impl Datagrams {
             .map(|(length, room)| &room[..*length])
     }
 
-    /// True if there may be more than were received last.
+    /// True if all buffers were filled, so that more may be waiting.
     pub fn is_full(&self) -> bool {
         self.lengths.len() == self.room.len() / self.largest
     }
 }
 
-/// Number of datagrams that the kernel dropped at a socket since it was made, most of them as its buffer was full
-/// (`SO_MEMINFO`). It begins anew at 2³².
+/// Number of datagrams that the kernel dropped at a socket since its creation, mostly because of a full buffer
+/// (`SO_MEMINFO`). It wraps at 2³².
 ///
 /// # Errors
-/// Where the kernel does not tell (before Linux 4.12).
+/// When the kernel does not report it (before Linux 4.12).
 pub fn dropped(socket: BorrowedFd<'_>) -> io::Result<u32> {
     /// Numbers of `SO_MEMINFO`, the last of which is `SK_MEMINFO_DROPS` (linux/sock_diag.h).
     const NUMBERS: usize = 9;
@@ -140,7 +140,7 @@ mod tests {
                 .unwrap();
         }
         let (mut datagrams, mut received, mut lost) = (Datagrams::new(8, 2000), 0, 0);
-        // On a busy host the kernel delivers some of them later.
+        // On a busy host the kernel delivers some datagrams later.
         wait_until(|| {
             while datagrams.receive(to.as_fd()).is_ok() {
                 received += datagrams.iter().count();

@@ -11,13 +11,13 @@ use crate::block::{Device, DeviceNumber};
 use crate::pulse::PolledFile;
 use crate::root::{Error, Result, Root, names_in, read_text, shown};
 
-/// A sector in these counts, in bytes, whatever the device's own block size.
+/// Size of a sector in these counts, in bytes, whatever the device's own block size.
 pub const SECTOR: u64 = 512;
-/// A counter that seems to have moved on by more than this between two readings went back instead:
-/// 2^28 sectors are 128 GiB.
+/// Maximum advance of a 32-bit counter between two readings: a larger one means that the counter was reset. 2^28
+/// sectors are 128 GiB.
 const WRAP_LIMIT: u32 = 1 << 28;
 
-/// A reading of a device's counters. Those that a kernel does not have are zero: discards came with 4.18, flushes with
+/// A reading of a device's counters. Counters that a kernel lacks are zero: discards were added in 4.18, flushes in
 /// 5.5.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DiskStats {
@@ -27,7 +27,7 @@ pub struct DiskStats {
     pub reads_merged: u64,
     /// Sectors of 512 bytes read.
     pub sectors_read: u64,
-    /// Milliseconds that reads took, summed over requests; 32 bits.
+    /// Total time of reads in milliseconds, summed over requests; 32 bits.
     pub read_ms: u64,
     /// Writes completed.
     pub writes: u64,
@@ -35,13 +35,13 @@ pub struct DiskStats {
     pub writes_merged: u64,
     /// Sectors of 512 bytes that were written.
     pub sectors_written: u64,
-    /// Milliseconds that writes took; 32 bits.
+    /// Total time of writes in milliseconds; 32 bits.
     pub write_ms: u64,
     /// Requests in flight now.
     pub in_flight: u64,
-    /// Milliseconds in which anything was in flight; 32 bits.
+    /// Time with anything in flight, in milliseconds; 32 bits.
     pub busy_ms: u64,
-    /// Milliseconds in flight, weighted by the number of requests; 32 bits.
+    /// Time in flight in milliseconds, weighted by the number of requests; 32 bits.
     pub weighted_ms: u64,
     /// Discards completed.
     pub discards: u64,
@@ -49,31 +49,30 @@ pub struct DiskStats {
     pub discards_merged: u64,
     /// Sectors of 512 bytes that were discarded.
     pub sectors_discarded: u64,
-    /// Milliseconds that discards took; 32 bits.
+    /// Total time of discards in milliseconds; 32 bits.
     pub discard_ms: u64,
-    /// Flushes completed. Partitions do not count them.
+    /// Flushes completed. Partitions do not have this count.
     pub flushes: u64,
-    /// Milliseconds that flushes took; 32 bits.
+    /// Total time of flushes in milliseconds; 32 bits.
     pub flush_ms: u64,
 }
 
 impl DiskStats {
-    /// Reads a device's counters once. [`Counter`] is cheaper for many readings.
+    /// Reads a device's counters once. [`Counter`] is cheaper for repeated readings.
     ///
     /// # Errors
-    /// When the device is gone, or its counters cannot be understood.
+    /// When the device does not exist any more, or its counters cannot be parsed.
     pub fn read(root: &Root, device: &Device) -> Result<DiskStats> {
         Counter::open(root, device)?.read()
     }
 
-    /// Reads the counters from a line without the device's name, as `/sys/block/*/stat` has it:
-    /// 11 of them, or 15, or 17, or more from a kernel to come. `None` when there are fewer, or one
-    /// is not a number.
+    /// Parses counters without the device's name, as in `/sys/block/*/stat`: 11, 15, 17, or more in future kernels.
+    /// `None` if there are fewer, or one is not a number.
     pub fn parse(line: &[u8]) -> Option<DiskStats> {
         Self::parse_columns(line).map(|(stats, _)| stats)
     }
 
-    /// The counters, and how many there were.
+    /// The counters, and their number.
     fn parse_columns(line: &[u8]) -> Option<(DiskStats, usize)> {
         let mut counts = [0_u64; 17];
         let mut seen = 0;
@@ -131,8 +130,8 @@ impl DiskStats {
         }
     }
 
-    /// Counts since an earlier reading. `None` when a counter went back, as when the device was removed and
-    /// another took its name: nothing can be concluded then.
+    /// Counts since an earlier reading. `None` if a counter decreased, for example because the device was replaced by
+    /// another of the same name.
     pub fn since(&self, before: &DiskStats) -> Option<DeviceCounts> {
         let read = count_since(before.sectors_read, self.sectors_read)?;
         let written = count_since(before.sectors_written, self.sectors_written)?;
@@ -146,8 +145,8 @@ impl DiskStats {
         })
     }
 
-    /// The mean time that a request took which has ended since an earlier reading, from when it was
-    /// issued, in nanoseconds; `None` where none has, or a counter went back.
+    /// Mean latency of the requests completed since an earlier reading, from their issue, in nanoseconds; `None` if
+    /// there are none, or a counter decreased.
     pub fn mean_latency_ns(&self, before: &DiskStats) -> Option<f64> {
         let reads = count_since(before.reads, self.reads)?;
         let writes = count_since(before.writes, self.writes)?;
@@ -156,8 +155,8 @@ impl DiskStats {
         (reads + writes > 0).then(|| millis * 1e6 / (reads + writes) as f64)
     }
 
-    /// Counts since an earlier reading; what is in flight is that of now. `None` when a counter went back, as when
-    /// the device was removed and another took its name.
+    /// Counts since an earlier reading, with the present number in flight. `None` if a counter decreased, for example
+    /// because the device was replaced by another of the same name.
     pub fn moved_since(&self, before: &DiskStats) -> Option<DiskStats> {
         Some(DiskStats {
             reads: count_since(before.reads, self.reads)?,
@@ -181,8 +180,8 @@ impl DiskStats {
     }
 }
 
-/// Advance of a counter. It is an `unsigned long` in the kernel, so that it wraps at 2^32 on a 32-bit machine
-/// and at 2^64 on others; any other step back is a reset.
+/// Advance of a counter. It is an `unsigned long` in the kernel, so that it wraps at 2^32 on a 32-bit machine and at
+/// 2^64 on others; any other decrease is a reset.
 fn count_since(before: u64, now: u64) -> Option<u64> {
     if now >= before {
         return Some(now - before);
@@ -196,8 +195,8 @@ fn count_since(before: u64, now: u64) -> Option<u64> {
     (step < WRAP_LIMIT).then_some(u64::from(step))
 }
 
-/// Advance of a counter of milliseconds. The kernel shows these as 32 bits on every machine, so they wrap
-/// after 49 days in flight; and a small step back is the kernel's rounding, not time.
+/// Advance of a counter of milliseconds. The kernel shows these as 32 bits on every machine, so they wrap after 49
+/// days in flight; a small decrease is rounding by the kernel and counts as zero.
 fn millis_since(before: u64, now: u64) -> u64 {
     let step = (now as u32).wrapping_sub(before as u32);
     if step <= u32::MAX / 2 {
@@ -207,8 +206,8 @@ fn millis_since(before: u64, now: u64) -> u64 {
     }
 }
 
-/// The counts of several devices together, as of the members of an array. The time in which
-/// anything was in flight is that of the busiest: times on several devices overlap.
+/// The sum of the counts of several devices, such as the members of an array. The time with anything in flight is that
+/// of the busiest device, since the times of several devices overlap.
 pub fn sum(counts: impl IntoIterator<Item = DeviceCounts>) -> DeviceCounts {
     counts
         .into_iter()
@@ -222,12 +221,12 @@ pub fn sum(counts: impl IntoIterator<Item = DeviceCounts>) -> DeviceCounts {
         })
 }
 
-/// A device's counters, kept open: a reading is one system call.
+/// A device's counters, kept open, so that a reading is one system call.
 #[derive(Debug)]
 pub struct Counter {
     file: File,
     path: PathBuf,
-    /// The kernel's number of the device, where the file holds all devices.
+    /// The number of the device, if the file has all devices.
     number: Option<DeviceNumber>,
 }
 
@@ -235,7 +234,7 @@ impl Counter {
     /// Opens a device's own `stat` in sysfs, or `/proc/diskstats` where that is missing.
     ///
     /// # Errors
-    /// When neither is there.
+    /// When neither file exists.
     pub fn open(root: &Root, device: &Device) -> Result<Counter> {
         let own = root
             .sys
@@ -260,16 +259,16 @@ impl Counter {
         }
     }
 
-    /// Opens a device's counters; `None` where the kernel does not count.
+    /// Opens a device's counters; `None` if the kernel does not count its I/O.
     pub fn if_counted(root: &Root, device: &Device) -> Option<Counter> {
         let opened = device.is_counted(root).then(|| Counter::open(root, device));
         opened?.ok()
     }
 
-    /// The counters of now.
+    /// The present counters.
     ///
     /// # Errors
-    /// When the device is gone, or its counters cannot be understood.
+    /// When the device does not exist any more, or its counters cannot be parsed.
     pub fn read(&self) -> Result<DiskStats> {
         let text = self.text()?;
         match self.number {
@@ -286,7 +285,7 @@ impl Counter {
         }
     }
 
-    /// The whole file. It is read from its start each time, which makes the kernel fill it again.
+    /// The whole file, read from its start, which makes the kernel generate it again.
     fn text(&self) -> Result<Vec<u8>> {
         let failed = |source| Error::Read {
             path: self.path.clone(),
@@ -300,8 +299,8 @@ impl Counter {
                 .read_at(&mut text[end..], end as u64)
                 .map_err(failed)?;
             end += got;
-            // A device's own stat fits the first read, which then comes back short; asking again
-            // would be a second system call a second for nothing.
+            // A device's own stat fits into the first read, which returns less than requested; another read would be
+            // an unnecessary system call.
             if got == 0 || (self.number.is_none() && end < text.len()) {
                 text.truncate(end);
                 return Ok(text);
@@ -313,7 +312,7 @@ impl Counter {
     }
 }
 
-/// Counters that a line of `/proc/diskstats` has: older kernels count less.
+/// Counters in a line of `/proc/diskstats`: older kernels have fewer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CountedFields {
     /// True if discards are counted (Linux 4.18).
@@ -336,7 +335,7 @@ pub struct DiskStatsLine<'a> {
 }
 
 impl<'a> DiskStatsLine<'a> {
-    /// Reads a line. `None` where it is none.
+    /// Parses a line; `None` if it has another form.
     pub fn parse(line: &'a str) -> Option<DiskStatsLine<'a>> {
         let (major, line) = line.trim_start().split_once(' ')?;
         let (minor, line) = line.trim_start().split_once(' ')?;
@@ -354,7 +353,7 @@ impl<'a> DiskStatsLine<'a> {
     }
 }
 
-/// Reads the counters of all devices, again and again.
+/// Reads the counters of all devices repeatedly.
 #[derive(Debug)]
 pub struct AllCounters {
     source: Source,
@@ -365,7 +364,7 @@ pub struct AllCounters {
 enum Source {
     /// `/proc/diskstats`, which has all of them.
     Proc(PolledFile),
-    /// `stat` of each device in sysfs, where a container hides the other; a file each.
+    /// `stat` of each device in sysfs, if a container hides the other file.
     Sys { folder: PathBuf, text: Vec<u8> },
 }
 
@@ -391,8 +390,8 @@ impl AllCounters {
         Ok(AllCounters { source })
     }
 
-    /// The devices of now, in the kernel's order. A line that is none, as 2.6 kernels wrote for
-    /// partitions, is passed over.
+    /// The present devices, in the kernel's order. A line of another form, as 2.6 kernels wrote for partitions, is
+    /// skipped.
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -410,8 +409,8 @@ impl AllCounters {
     }
 }
 
-/// Writes what `/proc/diskstats` would say into `text`, from the files of each device. One that
-/// goes away meanwhile is left out.
+/// Writes the contents of `/proc/diskstats` into `text`, from the files of the devices. A device that is removed
+/// meanwhile is left out.
 fn gather(folder: &Path, text: &mut Vec<u8>) -> Result<()> {
     text.clear();
     for name in names_in(folder)? {
@@ -430,8 +429,8 @@ fn gather(folder: &Path, text: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-/// Reads the text of `/proc/diskstats`: number, name and counters of each device. A line that is
-/// none, as 2.6 kernels wrote for partitions, is passed over.
+/// Parses the text of `/proc/diskstats`: number, name and counters of each device. A line of another form, as 2.6
+/// kernels wrote for partitions, is skipped.
 pub fn parse_all(text: &[u8]) -> Vec<(DeviceNumber, String, DiskStats)> {
     text.split(|&byte| byte == b'\n')
         .filter_map(parse_named)

@@ -1,9 +1,9 @@
 //! An EBS volume's own counters: the log page 0xD0 of its NVMe controller, on instances of the Nitro system.
 //!
-//! Meaning of the counters: EBS User Guide, "Amazon EBS detailed performance statistics". Their
-//! offsets in the page: AWS's own reader (`ebsnvme` in amazon-ec2-utils), with which the plugin of nvme-cli
-//! for these volumes agrees. [`StatsPage`] is the whole page, with the volume's histograms of latencies;
-//! instance stores have one that is laid out alike.
+//! Meaning of the counters: EBS User Guide, "Amazon EBS detailed performance statistics". Their offsets in the page:
+//! AWS's own reader (`ebsnvme` in amazon-ec2-utils), which agrees with the plugin of nvme-cli for these volumes.
+//! [`StatsPage`] is the whole page, including the volume's latency histograms; the page of instance stores has the
+//! same layout.
 #![allow(unsafe_code)]
 
 mod page;
@@ -16,9 +16,9 @@ use std::time::Duration;
 
 use rustix::ioctl::{Opcode, Updater, ioctl, opcode};
 
-/// The page begins with this number.
+/// Magic number at the start of the page.
 const MAGIC: u32 = 0x3C23_B510;
-/// The page that is requested.
+/// Identifier of the log page.
 const PAGE: u32 = 0xD0;
 /// Length in bytes.
 const LENGTH: usize = 4096;
@@ -34,9 +34,9 @@ pub struct VolumeCounters {
     pub read_bytes: u64,
     /// Bytes written.
     pub written_bytes: u64,
-    /// Microseconds that all reads took together.
+    /// Total time of all reads, in microseconds.
     pub read_us: u64,
-    /// Microseconds that all writes took together.
+    /// Total time of all writes, in microseconds.
     pub write_us: u64,
     /// Microseconds in which demand exceeded the volume's provisioned IOPS.
     pub over_volume_iops_us: u64,
@@ -46,32 +46,32 @@ pub struct VolumeCounters {
     pub over_instance_iops_us: u64,
     /// Microseconds in which demand exceeded the instance's throughput limit.
     pub over_instance_bytes_us: u64,
-    /// Requests waiting or under way at that moment.
+    /// Requests waiting or in progress at that moment.
     pub queue: u64,
 }
 
 /// Time for which demand exceeded the limits, between two readings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExceededLimits {
-    /// Beyond the volume's operations a second.
+    /// Time over the volume's limit of operations a second.
     pub volume_iops: Duration,
-    /// Beyond the volume's bytes a second.
+    /// Time over the volume's limit of bytes a second.
     pub volume_bytes: Duration,
-    /// Beyond the instance's operations a second.
+    /// Time over the instance's limit of operations a second.
     pub instance_iops: Duration,
-    /// Beyond the instance's bytes a second.
+    /// Time over the instance's limit of bytes a second.
     pub instance_bytes: Duration,
 }
 
 impl VolumeCounters {
-    /// Reads the page of the volume that an open device is, which must be a whole disk. Only root may.
+    /// Reads the page of an opened volume, which must be a whole disk. Only root may.
     ///
-    /// It is sent to a device that says of itself that it is an EBS volume, and to no other: what a page of this
-    /// number is elsewhere, its maker alone knows. Get Log Page changes nothing (NVMe Base
-    /// Specification, Get Log Page command); the histograms and counters continue.
+    /// It is only read from a device that identifies itself as an EBS volume: on other devices the page with this
+    /// number has a vendor-specific meaning. Get Log Page changes nothing (NVMe Base Specification, Get Log Page
+    /// command); the histograms and counters continue.
     ///
     /// # Errors
-    /// When the kernel or the volume refuses, or answers with another page.
+    /// When the kernel or the volume refuses, or returns another page.
     pub fn read(device: &File) -> io::Result<VolumeCounters> {
         let page = read_page(device)?;
         VolumeCounters::parse(page.as_slice()).ok_or_else(|| {
@@ -82,13 +82,12 @@ impl VolumeCounters {
         })
     }
 
-    /// Reads the counters from the page. `None` where it does not begin as that of an EBS volume does, or
-    /// is too short.
+    /// Parses the counters of a page. `None` if it does not have the magic number of an EBS volume, or is too short.
     pub fn parse(page: &[u8]) -> Option<VolumeCounters> {
         (magic(page)? == MAGIC).then(|| VolumeCounters::fields(page))?
     }
 
-    /// The counters of a page, whosever it is.
+    /// Parses the counters of a page, of an EBS volume or an instance store.
     fn fields(page: &[u8]) -> Option<VolumeCounters> {
         let field = |number: usize| {
             // After the magic number and four bytes that are reserved, fields of eight bytes.
@@ -111,8 +110,8 @@ impl VolumeCounters {
         })
     }
 
-    /// Time for which demand exceeded the limits since an earlier reading. `None` where a counter
-    /// went back, as when the volume was attached again.
+    /// Time over the limits since an earlier reading. `None` if a counter decreased, for example because the volume
+    /// was attached again.
     pub fn exceeded_since(&self, before: &VolumeCounters) -> Option<ExceededLimits> {
         let passed = |now: u64, before: u64| now.checked_sub(before).map(Duration::from_micros);
         Some(ExceededLimits {
@@ -124,7 +123,7 @@ impl VolumeCounters {
     }
 }
 
-/// The number that a page begins with.
+/// The magic number of a page.
 fn magic(page: &[u8]) -> Option<u32> {
     Some(u32::from_le_bytes(page.get(..4)?.try_into().ok()?))
 }
@@ -168,8 +167,8 @@ struct RawCommand {
 const NVME_IOCTL_ADMIN_CMD: Opcode = opcode::read_write::<RawCommand>(b'N', 0x41);
 
 impl RawCommand {
-    /// Get Log Page (0x02) of the page [`PAGE`] into a buffer. Word 10 has the page's number and, from bit 16
-    /// on, how many words of four bytes are wanted, less one.
+    /// Get Log Page (0x02) for the page [`PAGE`] into a buffer. Word 10 has the page's identifier and, from bit 16 on,
+    /// the number of dwords requested, minus one.
     fn get_log_page(into: &mut [u8; LENGTH]) -> RawCommand {
         let words = (LENGTH / 4 - 1) as u32;
         RawCommand {
@@ -216,7 +215,7 @@ mod tests {
         assert!(VolumeCounters::parse(&page[..96]).is_some());
         page[0] ^= 1;
         assert!(VolumeCounters::parse(&page).is_none());
-        // The magic number of instance stores, whose page is laid out alike but means something else.
+        // The magic number of instance stores, whose page has the same layout and another meaning.
         page[..4].copy_from_slice(&0xEC2C_0D7E_u32.to_le_bytes());
         assert!(VolumeCounters::parse(&page).is_none());
     }

@@ -1,5 +1,4 @@
-//! The one way to other programs: arguments as a list, a time limit, and what the program wrote on
-//! standard error in the error.
+//! Runs external programs: argument lists, time limits, and the program's standard error in the error.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
@@ -12,15 +11,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
-/// Time limit of a program that has none of its own. It ends what hangs. It is no measure of what works: mount(8)
-/// replays a journal and umount(8) writes what is in memory, which take minutes on a slow disk or a busy host.
+/// Time limit of a program without one of its own. It only ends programs that hang: mount(8) replays a journal and
+/// umount(8) writes back dirty memory, which may take minutes on a slow disk or a busy host.
 const LIMIT: Duration = Duration::from_secs(600);
 
-/// Bytes of a program's standard error that an error repeats, from its end.
+/// Maximum number of bytes of a program's standard error that an error repeats, from its end.
 const MAX_STDERR_BYTES: usize = 2000;
 
-/// Longest time for which the last output of a program that has ended may be on its way. A program can leave
-/// a child behind that holds its output open; that child is not waited for.
+/// Maximum wait for the last output of a program that has ended. A program can leave a child that keeps its output
+/// open; that child is not waited for.
 const LAST_OUTPUT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// An error of running a program.
@@ -47,25 +46,25 @@ pub enum Error {
         /// The end of its standard error.
         stderr: String,
     },
-    /// The user wanted the end, and the program was killed.
+    /// The caller requested the end, and the program was killed.
     #[error("{command} was interrupted")]
     Interrupted {
         /// The command line.
         command: String,
     },
-    /// The program took too long and was killed.
+    /// The program exceeded its time limit and was killed.
     #[error("{command} was not done after {} s and was killed{}", limit.as_secs_f64(), message(stderr))]
     Late {
         /// The command line.
         command: String,
-        /// Time that it was given.
+        /// Time limit.
         limit: Duration,
         /// The end of its standard error.
         stderr: String,
     },
 }
 
-/// End of a program, in words.
+/// End of a program, displayed in words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProgramEnd(pub ExitStatus);
 
@@ -98,13 +97,13 @@ pub struct ProgramOutput {
 }
 
 impl ProgramOutput {
-    /// Standard output as text; what is not UTF-8 is replaced.
+    /// Standard output as text; bytes that are not UTF-8 are replaced.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.stdout).into_owned()
     }
 }
 
-/// A program that is to be run to its end. It speaks English (`LC_ALL=C`) and reads nothing.
+/// A program to run to its end, with English output (`LC_ALL=C`) and empty standard input.
 #[derive(Clone, Debug)]
 pub struct Exec {
     program: OsString,
@@ -116,14 +115,14 @@ pub struct Exec {
     zone: Option<&'static str>,
 }
 
-/// Tie of a program to this process.
+/// Coupling of a program's lifetime to this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ChildLifetime {
-    /// None: the program may outlive this process.
+    /// The program may outlive this process.
     None,
     /// The program is killed when this process ends.
     Life,
-    /// The same, and it leads a process group of its own.
+    /// The same, and it leads a separate process group.
     LifeAndGroup,
 }
 
@@ -155,67 +154,67 @@ impl Exec {
         self
     }
 
-    /// Sets the folder in which it runs. By default where this process does.
+    /// Sets its working directory; by default that of this process.
     #[must_use]
     pub fn folder(mut self, folder: impl Into<PathBuf>) -> Exec {
         self.folder = Some(folder.into());
         self
     }
 
-    /// Sets the longest time that it may take. By default ten minutes.
+    /// Sets its time limit; by default ten minutes.
     #[must_use]
     pub fn limit(mut self, limit: Duration) -> Exec {
         self.limit = limit;
         self
     }
 
-    /// Kills the program when this process ends, however that ends, and what it starts with it when it takes too
-    /// long. Ctrl-C in a terminal does not reach it.
+    /// Kills the program when this process ends for any reason, and kills its children too when the time limit is
+    /// exceeded. Ctrl-C in a terminal does not reach it.
     #[must_use]
     pub fn bound(mut self) -> Exec {
         self.tie = ChildLifetime::LifeAndGroup;
         self
     }
 
-    /// Kills the program when this process ends, however that ends: what is repaired after a `kill -9` is not
-    /// changed any more by what was started before. Ctrl-C in a terminal reaches it.
+    /// Kills the program when this process ends for any reason, so that it changes nothing after a `kill -9` while the
+    /// next start repairs. Ctrl-C in a terminal reaches it.
     #[must_use]
     pub fn die_with_parent(mut self) -> Exec {
-        // What is bound is more than that.
+        // `bound` is stronger, and is kept.
         if self.tie == ChildLifetime::None {
             self.tie = ChildLifetime::Life;
         }
         self
     }
 
-    /// Makes the program speak English in UTF-8 (`LC_ALL=C.UTF-8`): some refuse to run otherwise, as Ansible does.
+    /// Sets the locale to English in UTF-8 (`LC_ALL=C.UTF-8`): some programs refuse to run otherwise, such as Ansible.
     #[must_use]
     pub fn utf8(mut self) -> Exec {
         self.locale = "C.UTF-8";
         self
     }
 
-    /// Makes the program print times in this time zone (`TZ`). By default in the host's.
+    /// Sets the program's time zone (`TZ`); by default that of the host.
     #[must_use]
     pub fn zone(mut self, zone: &'static str) -> Exec {
         self.zone = Some(zone);
         self
     }
 
-    /// The command line, as a person would type it.
+    /// The command line, as a user would type it.
     pub fn line(&self) -> String {
         line(&self.program, &self.args)
     }
 
-    /// Runs it to its end, whatever its status is.
+    /// Runs it to its end, with any exit status.
     ///
     /// # Errors
-    /// When it is missing, cannot be started, or takes longer than its limit.
+    /// When it does not exist, cannot be started, or exceeds its time limit.
     pub fn output(&self) -> Result<ProgramOutput, Error> {
         self.output_unless(&AtomicBool::new(false))
     }
 
-    /// Runs it to its end, whatever its status is, unless `interrupt` turns true before.
+    /// Runs it to its end, with any exit status, or until `interrupt` is set.
     ///
     /// # Errors
     /// As [`Exec::output`], and when it was interrupted.
@@ -240,7 +239,7 @@ impl Exec {
         }
     }
 
-    /// Runs it to its end, which must be well.
+    /// Runs it to its end and requires the exit status 0.
     ///
     /// # Errors
     /// As [`Exec::output`], and when its status is not 0.
@@ -248,7 +247,7 @@ impl Exec {
         self.run_unless(&AtomicBool::new(false))
     }
 
-    /// Runs it to its end, which must be well, unless `interrupt` turns true before.
+    /// Runs it to its end or until `interrupt` is set, and requires the exit status 0.
     ///
     /// # Errors
     /// As [`Exec::run`], and when it was interrupted.
@@ -264,11 +263,10 @@ impl Exec {
         })
     }
 
-    /// Starts it, for its output to be read as it comes. It has no time limit, and is killed when what reads it is
-    /// dropped.
+    /// Starts it and returns its output as a stream. It has no time limit, and is killed when the stream is dropped.
     ///
     /// # Errors
-    /// When it is missing, or cannot be started.
+    /// When it does not exist, or cannot be started.
     pub fn stream(&self) -> Result<Streaming, Error> {
         let mut child = self.spawn()?;
         let stderr = Collected::from(child.stderr.take());
@@ -316,7 +314,7 @@ impl Exec {
         })
     }
 
-    /// Waits for its end, and kills it when it takes too long or its result is not wanted any more.
+    /// Waits for its end, and kills it when the time limit is exceeded or `interrupt` is set.
     fn wait(&self, child: &mut Child, interrupt: &AtomicBool) -> Result<End, Error> {
         let began = Instant::now();
         let mut pause = Duration::from_micros(200);
@@ -343,8 +341,8 @@ impl Exec {
         }
     }
 
-    /// Kills it, with its group where it has one of its own. It may have ended just now: there is
-    /// nothing to kill then, and its number is not given away before it was waited for.
+    /// Kills it, with its process group if it leads one. It may have ended already: then there is nothing to kill, and
+    /// its process id is not reused before it is waited for.
     fn kill(&self, child: &mut Child) {
         if self.tie == ChildLifetime::LifeAndGroup {
             use rustix::process::{Pid, Signal, kill_process_group};
@@ -355,7 +353,7 @@ impl Exec {
     }
 }
 
-/// Output of a program that runs. Its end is an error where its status is not 0.
+/// Output of a running program. A nonzero exit status is an error at its end.
 pub struct Streaming {
     command: String,
     child: Child,
@@ -395,14 +393,14 @@ impl Drop for Streaming {
     }
 }
 
-/// End of the wait for a program.
+/// Reason for the end of the wait for a program.
 enum End {
     Itself(ExitStatus),
     Late,
     Interrupted,
 }
 
-/// A command line as a person would type it: what is not plain is quoted.
+/// A command line as a user would type it, quoted where needed.
 pub fn line(program: &OsStr, args: &[OsString]) -> String {
     let mut line = quoted(program);
     for arg in args {
@@ -427,7 +425,7 @@ fn end_of(bytes: &[u8]) -> String {
         .to_owned()
 }
 
-/// Output from a pipe, read on a thread of its own, so that the program never waits for a reader.
+/// Output from a pipe, read on a separate thread, so that the program never blocks on it.
 struct Collected {
     bytes: Arc<Mutex<Vec<u8>>>,
     whole: mpsc::Receiver<()>,
@@ -448,7 +446,7 @@ impl Collected {
         Collected { bytes, whole }
     }
 
-    /// All output that came. The end is waited for, though not long.
+    /// All output so far, after a short wait for the end.
     fn bytes(&self) -> Vec<u8> {
         let _ = self.whole.recv_timeout(LAST_OUTPUT_TIMEOUT);
         let mut bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
@@ -456,7 +454,7 @@ impl Collected {
     }
 }
 
-/// Reads to the end or to an error: what came before is kept.
+/// Reads to the end or to an error; what was read before the error is kept.
 fn read_all(pipe: &mut impl Read, kept: &Mutex<Vec<u8>>) {
     let mut buffer = vec![0; 1 << 16];
     loop {
@@ -472,8 +470,8 @@ fn read_all(pipe: &mut impl Read, kept: &Mutex<Vec<u8>>) {
     }
 }
 
-/// Starts a program that the kernel kills when the thread that started it ends, however that comes
-/// about: also by `kill -9`. So the thread must live as long as the program is wanted.
+/// Starts a program that the kernel kills when the thread that started it ends, for any reason including `kill -9`.
+/// The thread must therefore live as long as the program is needed.
 ///
 /// # Errors
 /// When it cannot be started.
@@ -481,8 +479,8 @@ pub fn spawn_bound(command: &mut Command) -> io::Result<Child> {
     spawn(command, false)
 }
 
-/// The same, in a session of its own (setsid(2)), and so in a process group of its own: there is no
-/// terminal then on which it could ask anything, and from which a signal would come.
+/// The same, in a separate session (setsid(2)) and thus a separate process group: it then has no terminal to prompt on
+/// or to get signals from.
 ///
 /// # Errors
 /// When it cannot be started.
@@ -498,7 +496,7 @@ fn spawn(command: &mut Command, apart: bool) -> io::Result<Child> {
             setsid()?;
         }
         set_parent_process_death_signal(Some(Signal::KILL))?;
-        // The parent may have ended before the kernel was told.
+        // The parent may have ended before the request took effect.
         if getppid() == Some(parent) {
             Ok(())
         } else {
@@ -586,7 +584,8 @@ mod tests {
         assert!(matches!(error, Error::Start { .. }), "{error}");
     }
 
-    /// Limits in seconds for a program that hangs. On a busy host it may not have begun within the first ones.
+    /// Time limits in seconds for a program that hangs. On a busy host it may not have started within the shorter
+    /// ones.
     const LIMITS: [f64; 4] = [0.2, 2.0, 20.0, 200.0];
 
     #[test]
@@ -639,7 +638,7 @@ mod tests {
             let pid = std::fs::read_to_string(folder.path().join("pid")).ok()?;
             pid.ends_with('\n').then_some(pid)
         };
-        // It is gone, or a zombie that the process that inherited it has not reaped yet.
+        // It has ended, or is a zombie that its new parent has not reaped yet.
         let pid = LIMITS[1..].iter().find_map(|seconds| pid_after(*seconds));
         let pid = pid.expect("it began within one of the limits");
         let stat = format!("/proc/{}/stat", pid.trim());

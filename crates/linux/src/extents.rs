@@ -1,7 +1,7 @@
 //! Extents of a file on its disk, by FIEMAP.
 //!
-//! A read of a hole, or of an extent that is allocated and was never written, is answered from memory; a
-//! figure that holds such reads is not the disk's.
+//! A read of a hole, or of an allocated extent that was never written, is served from memory; a figure that includes
+//! such reads is not the disk's.
 #![allow(unsafe_code)]
 
 mod placed;
@@ -44,28 +44,28 @@ impl Flags {
         self.any(Self::LAST)
     }
 
-    /// True if its place on the disk is not known.
+    /// True if its position on the disk is unknown.
     pub const fn is_unknown(self) -> bool {
         self.any(Self::UNKNOWN)
     }
 
-    /// True if it is written to memory, and has no place on the disk yet.
+    /// True if it is only in memory, and has no position on the disk yet.
     pub const fn is_delayed(self) -> bool {
         self.any(Self::DELALLOC)
     }
 
-    /// True if it is compressed or encrypted: what is read from the disk is not what the reader gets.
+    /// True if it is compressed or encrypted: the bytes on the disk are not those that a reader gets.
     pub const fn is_encoded(self) -> bool {
         self.any(Self::ENCODED | Self::DATA_ENCRYPTED)
     }
 
-    /// True if it is kept in blocks that hold other things too: among the metadata, or packed with the ends of
-    /// other files. Its offsets need not be multiples of a block.
+    /// True if its blocks also contain other data: metadata, or the ends of other files. Its offsets need not be
+    /// multiples of a block.
     pub const fn is_unaligned(self) -> bool {
         self.any(Self::NOT_ALIGNED | Self::DATA_INLINE | Self::DATA_TAIL)
     }
 
-    /// True if it is allocated and was never written: it reads as zeros, without the disk.
+    /// True if it is allocated and was never written: it is read as zeros, without the disk.
     pub const fn is_unwritten(self) -> bool {
         self.any(Self::UNWRITTEN)
     }
@@ -76,13 +76,12 @@ impl Flags {
     }
 }
 
-/// A run of a file that lies in one piece.
+/// A contiguous range of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
     /// Start in the file, in bytes. It may begin before the range that was requested.
     pub logical: u64,
-    /// Start on the file system's device, in bytes; without meaning where the flags say unknown, delayed or
-    /// inline.
+    /// Start on the file system's device, in bytes; meaningless if the flags include unknown, delayed or inline.
     pub physical: u64,
     /// Length, in bytes. It may end after the range that was requested.
     pub length: u64,
@@ -90,11 +89,10 @@ pub struct Extent {
     pub flags: Flags,
 }
 
-/// The kernel could not say where a file's data is.
+/// An error of listing a file's extents.
 #[derive(Debug, thiserror::Error)]
 pub enum ExtentsError {
-    /// The FIEMAP request failed; it first writes back what is still in memory, so a full or
-    /// failing disk shows here.
+    /// The FIEMAP request failed. It first writes back dirty pages, so a full or failing disk shows here.
     #[error(
         "the kernel could not list the file's extents: {0}; if the disk is not full, look for its \
          errors in the kernel's log"
@@ -106,7 +104,7 @@ pub enum ExtentsError {
     /// The file could not be examined.
     #[error("the size of the file could not be read: {0}")]
     Stat(#[source] io::Error),
-    /// The file system answers with extents that do not advance.
+    /// The file system returns extents that do not advance.
     #[error(
         "the file system lists an extent at byte {0} again and again; its extent map cannot be \
          trusted, so check it with its fsck"
@@ -114,14 +112,13 @@ pub enum ExtentsError {
     Stuck(u64),
 }
 
-/// The extents that touch the `len` bytes from `start`, in order; holes are not listed. `None` where
-/// the file system, or the kind of file, has no FIEMAP.
+/// The extents that overlap the `len` bytes from `start`, in order, without holes. `None` if the file system, or the
+/// kind of file, does not support FIEMAP.
 ///
-/// Dirty pages are written back first (FIEMAP_FLAG_SYNC), so that they have
-/// their place on the device.
+/// Dirty pages are written back first (FIEMAP_FLAG_SYNC), so that they have a position on the device.
 ///
 /// # Errors
-/// When the kernel fails to list them, which is not the same as not being able to.
+/// When the kernel fails to list them; missing support is not an error.
 pub fn map(file: &File, start: u64, len: u64) -> Result<Option<Vec<Extent>>, ExtentsError> {
     let mut extents = Vec::new();
     let known = walk(
@@ -136,8 +133,8 @@ pub fn map(file: &File, start: u64, len: u64) -> Result<Option<Vec<Extent>>, Ext
     Ok(known.then_some(extents))
 }
 
-/// The extents of a whole file that have a place by now: nothing is written back, so that the question costs the disk
-/// nothing. `None` where there is no FIEMAP.
+/// The extents of a whole file that already have a position: nothing is written back, so that the call costs no I/O.
+/// `None` without FIEMAP.
 ///
 /// # Errors
 /// As [`map`].
@@ -153,17 +150,15 @@ pub fn map_placed(file: &File) -> Result<Option<Vec<Extent>>, ExtentsError> {
     Ok(known.then_some(extents))
 }
 
-/// The share (0 to 1) of the first `len` bytes of a regular file that is a hole, lies behind its
-/// end, or was allocated and never written. `None` for what is no regular file, and where no answer
-/// can be had.
+/// The share (0 to 1) of the first `len` bytes of a regular file that is a hole, is beyond its end, or was allocated
+/// and never written. `None` for other kinds of files, and if it cannot be determined.
 ///
-/// FIEMAP answers on most disk file systems. Where there is none, holes are sought with SEEK_HOLE,
-/// which does not see unwritten extents on every file system. One that knows no holes calls
-/// everything data; there the count of allocated blocks is believed instead, but not on FUSE, which may
-/// make it up, nor on ZFS, where compression makes it small.
+/// Most disk file systems support FIEMAP. Without it, holes are searched for with SEEK_HOLE, which does not show
+/// unwritten extents on every file system. A file system without holes reports everything as data; then the number of
+/// allocated blocks is used instead, but not on FUSE, which may invent it, nor on ZFS, where compression reduces it.
 ///
 /// # Errors
-/// When the kernel fails to answer, which is not the same as not being able to.
+/// When the kernel fails to answer; missing support is not an error.
 pub fn unwritten_fraction(file: &File, len: u64) -> Result<Option<f64>, ExtentsError> {
     let metadata = file.metadata().map_err(ExtentsError::Stat)?;
     if !metadata.is_file() {
@@ -182,7 +177,7 @@ pub fn unwritten_fraction(file: &File, len: u64) -> Result<Option<f64>, ExtentsE
     Ok(written.map(|written| 1.0 - written.min(len) as f64 / len as f64))
 }
 
-/// Bytes of the first `len` that lie in written extents.
+/// Number of the first `len` bytes that are in written extents.
 fn written_by_map(file: &File, len: u64) -> Result<Option<u64>, ExtentsError> {
     let mut written = 0;
     let known = walk(file, 0..len, Sync::First, |extent| {
@@ -195,8 +190,8 @@ fn written_by_map(file: &File, len: u64) -> Result<Option<u64>, ExtentsError> {
     Ok(known.then_some(written))
 }
 
-/// Bytes of the first `len` that are not holes (lseek(2), SEEK_DATA and SEEK_HOLE). `None` where the
-/// kernel knows neither. The file's offset is put back.
+/// Number of the first `len` bytes that are not in holes (lseek(2), SEEK_DATA and SEEK_HOLE). `None` if the kernel
+/// supports neither. The file's offset is restored.
 fn data_by_seek(file: &File, len: u64) -> Result<Option<u64>, ExtentsError> {
     let failed = |error: Errno| ExtentsError::Seek(error.into());
     let here = seek(file, SeekFrom::Current(0)).map_err(failed)?;
@@ -205,7 +200,7 @@ fn data_by_seek(file: &File, len: u64) -> Result<Option<u64>, ExtentsError> {
     let result = loop {
         let begin = match seek(file, SeekFrom::Data(at)) {
             Ok(begin) => begin,
-            // No data from here to the end.
+            // No data until the end of the file.
             Err(Errno::NXIO) => break Ok(Some(data)),
             Err(Errno::INVAL | Errno::OPNOTSUPP) => break Ok(None),
             Err(error) => break Err(failed(error)),
@@ -218,7 +213,7 @@ fn data_by_seek(file: &File, len: u64) -> Result<Option<u64>, ExtentsError> {
             Err(error) => break Err(failed(error)),
         };
         data += end.min(len) - begin;
-        // The file may be punched while it is examined, so that the hole is where the data was.
+        // A hole may be punched meanwhile where the data was.
         if end >= len || end <= begin {
             break Ok(Some(data));
         }
@@ -228,11 +223,11 @@ fn data_by_seek(file: &File, len: u64) -> Result<Option<u64>, ExtentsError> {
     result
 }
 
-/// Bytes that are allocated to the file, at most `len`; `None` where that number cannot be believed.
+/// Number of bytes allocated to the file, at most `len`; `None` if the number is unreliable.
 fn allocated(file: &File, blocks: u64, len: u64) -> Option<u64> {
     let space = space::of_file(file).ok()?;
     let believed = space.medium() != FilesystemMedium::Fuse && !space.compresses();
-    // st_blocks counts 512 bytes, whatever the file system's block is (stat(3type)).
+    // st_blocks is in units of 512 bytes, whatever the file system's block size (stat(3type)).
     believed.then(|| blocks.saturating_mul(512).min(len))
 }
 
@@ -260,7 +255,7 @@ struct RawExtent {
     reserved: [u32; 3],
 }
 
-/// Number of extents requested at a time: 14 KiB of them.
+/// Number of extents requested at a time (14 KiB).
 const BATCH: usize = 256;
 
 #[repr(C)]
@@ -274,17 +269,17 @@ struct RawMap {
 const FS_IOC_FIEMAP: Opcode = opcode::read_write::<RawHead>(b'f', 11);
 const FIEMAP_FLAG_SYNC: u32 = 1;
 
-/// Choice to write back data in memory before its place is read (FIEMAP_FLAG_SYNC).
+/// Whether dirty data is written back before its position is read (FIEMAP_FLAG_SYNC).
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Sync {
-    /// Write back first, so that all of it has its place.
+    /// Write back first, so that all data has a position.
     First,
-    /// Do not write back: what has no place yet is listed as delayed, or not at all.
+    /// Do not write back: data without a position is listed as delayed, or not at all.
     Never,
 }
 
-/// Calls `each` for every extent that touches the range, until it breaks off. `false` where there is
-/// no FIEMAP. However many extents there are, one batch of them is held at a time.
+/// Calls `each` for every extent that overlaps the range, until it breaks. Returns false without FIEMAP support. Only
+/// one batch of extents is held in memory.
 fn walk(
     file: &File,
     range: Range<u64>,
@@ -301,7 +296,7 @@ fn walk(
         raw.head = RawHead {
             start: at,
             length: end - at,
-            // Once is enough: a program that writes during the walk changes the answer anyway.
+            // Only once: a program that writes during the walk changes the result anyway.
             flags: if sync == Sync::First && at == start {
                 FIEMAP_FLAG_SYNC
             } else {

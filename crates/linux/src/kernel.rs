@@ -1,13 +1,13 @@
-//! The kernel's version, and what an old one means.
+//! The kernel's version, and a warning about old versions.
 
 use crate::machine;
 use crate::root::Root;
 
-/// Oldest version of Linux that this program is made for.
+/// Oldest supported version of Linux.
 const MIN_LINUX_VERSION: (u32, u32) = (5, 10);
 
-/// A sentence on a kernel that is older, which ends in a command to type; `None` of later ones, and of one that does
-/// not tell its version.
+/// A sentence about an older kernel, which ends in a command to type; `None` for later versions, and if the version is
+/// unknown.
 pub fn reservation(root: &Root) -> Option<String> {
     of_release(&machine::kernel(root))
 }

@@ -1,7 +1,6 @@
 //! Facts about the machine and the device below a target, saved with every run.
 //!
-//! Containers hide parts of `/sys` and `/proc`, so nothing here is an error: what cannot be read
-//! stays unknown.
+//! Containers hide parts of `/sys` and `/proc`, so nothing here is an error: values that cannot be read stay unknown.
 
 mod cgroup;
 mod cpu;
@@ -16,9 +15,8 @@ use crate::block::{Devices, place_of};
 use crate::mounts::Mount;
 use crate::root::{Root, attribute};
 
-/// Facts about this machine; about `device`, by its name (`sda1`, `md0`); and about the file system that
-/// `target` lies on. The cloud is left out, since asking it takes time:
-/// [`cloud::detect`](crate::cloud::detect) does that.
+/// Facts about this machine, about `device` by its name (`sda1`, `md0`), and about the file system of `target`. The
+/// cloud is not included, since its query takes time: see [`cloud::detect`](crate::cloud::detect).
 pub fn facts(root: &Root, device: Option<&str>, target: Option<&Path>) -> Machine {
     let devices = match (device, target) {
         (None, None) => Devices::default(),
@@ -58,19 +56,19 @@ pub fn hostname(root: &Root) -> String {
     of_kernel(root, "hostname", rustix::system::uname().nodename())
 }
 
-/// A name from `/proc/sys/kernel`, or, where that is hidden, from uname(2).
+/// A name from `/proc/sys/kernel`, or, if that is hidden, from uname(2).
 fn of_kernel(root: &Root, name: &str, from_uname: &std::ffi::CStr) -> String {
     attribute(&root.proc.join("sys/kernel").join(name))
         .unwrap_or_else(|| from_uname.to_string_lossy().into_owned())
 }
 
-/// `MemTotal` of `/proc/meminfo` (proc(5)): the machine's memory without what the kernel and the
-/// firmware keep for themselves.
+/// `MemTotal` of `/proc/meminfo` (proc(5)): the machine's memory without that reserved by the kernel and the firmware.
 pub fn memory(root: &Root) -> Option<Bytes> {
     of_meminfo(root, "MemTotal:")
 }
 
-/// `MemAvailable` of `/proc/meminfo` (proc(5)): the kernel's estimate of the memory that can be taken without swapping.
+/// `MemAvailable` of `/proc/meminfo` (proc(5)): the kernel's estimate of the memory that can be allocated without
+/// swapping.
 pub fn available_memory(root: &Root) -> Option<Bytes> {
     of_meminfo(root, "MemAvailable:")
 }
@@ -90,8 +88,8 @@ fn filesystem(mount: &Mount) -> FilesystemFacts {
     }
 }
 
-/// The options of the mount, then those of the file system that are not among them. Both lists say
-/// `rw` or `ro`, and the mount's own is the one that holds here.
+/// The options of the mount, then those of the file system that are not among them. Both lists have `rw` or `ro`, and
+/// the mount's own takes precedence.
 fn options(mount: &str, filesystem: &str) -> String {
     let mut all: Vec<&str> = mount.split(',').filter(|word| !word.is_empty()).collect();
     for option in filesystem.split(',').filter(|word| !word.is_empty()) {

@@ -15,27 +15,27 @@ use piece::MappedPiece;
 use units::SECTOR;
 pub use unknown::MappingUnknown;
 
-/// The kinds of device-mapper targets that make up a device, such as `linear` or `cache`. Empty where that cannot
-/// be told: without root, or of a device that is not one of the device mapper.
+/// The kinds of device-mapper targets of a device, such as `linear` or `cache`. Empty if they cannot be determined:
+/// without root, or for a device that is not device-mapper's.
 pub fn target_kinds(root: &Root, device: &Device) -> Vec<String> {
     table::kinds(root, device).unwrap_or_default()
 }
 
-/// Mapping of a device to one below it.
+/// Mapping of a device to a device below it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Map {
-    /// The ways from the one to the other, each from the top down. There are several where an array
-    /// has two partitions of a disk, or an array of unequal members continues on the larger ones.
+    /// The paths from the upper to the lower device, each from the top down. There are several if two partitions of
+    /// one disk are members of an array, or if an array of unequal members continues on the larger ones.
     ways: Vec<Vec<MappedPiece>>,
     /// The size of the device below.
     size: Bytes,
 }
 
-/// Reason for which the mapping of a device to one below it is not known.
+/// Reason why the mapping of a device to one below it is unknown.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("where the data of {from} lies on {to} is not known: {why}")]
 pub struct NotMapped {
-    /// The upper device, as a person knows it.
+    /// The upper device, by its label.
     pub from: String,
     /// The lower device.
     pub to: String,
@@ -44,12 +44,12 @@ pub struct NotMapped {
 }
 
 impl Map {
-    /// Mapping of the device `from` to the device `to`, which may be the same or any number of steps below: partitions,
-    /// loop devices on devices, arrays (linear, RAID 0, RAID 1, RAID 10 with near copies) and device-mapper tables of
-    /// linear and striped targets, such as LVM's. To read such a table needs root.
+    /// Mapping of the device `from` to the device `to`, which may be the same device or any number of levels below:
+    /// through partitions, loop devices on devices, arrays (linear, RAID 0, RAID 1, RAID 10 with near copies) and
+    /// device-mapper tables of linear and striped targets, such as LVM's. Reading such a table requires root.
     ///
     /// # Errors
-    /// When the one does not lie on the other, or how it does is not known.
+    /// When `from` is not built on `to`, or its layout on `to` is unknown.
     pub fn down(
         root: &Root,
         devices: &Devices,
@@ -77,7 +77,7 @@ impl Map {
         Ok(Map { ways, size })
     }
 
-    /// Bytes of the lower device that hold these bytes of the upper one: every copy of them that it has.
+    /// Bytes of the lower device that hold these bytes of the upper one, including all copies.
     pub fn ranges(&self, upper: &Ranges) -> Ranges {
         let found: Ranges = self
             .ways
@@ -104,8 +104,8 @@ struct Descent<'a> {
 }
 
 impl Descent<'_> {
-    /// Every way down from a device that was reached through those `above` it. There is none where
-    /// the device below is related and holds nothing of it.
+    /// Every path down from a device that was reached through the devices `above` it. Empty if the device below is
+    /// related but holds none of its data.
     fn from(
         &self,
         from: DeviceNumber,
@@ -121,7 +121,7 @@ impl Descent<'_> {
         let passed = [above, &[from]].concat();
         let mut ways = Vec::new();
         for (lower, piece) in self.pieces(device)? {
-            // A listing in which a device lies on itself is damaged, and would have no bottom.
+            // A damaged listing, in which a device is below itself, would otherwise recurse without end.
             let leads_there = lower == self.to || self.is_below(lower);
             if passed.contains(&lower) || !leads_there {
                 continue;

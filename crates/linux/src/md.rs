@@ -31,25 +31,25 @@ pub struct Array {
     pub size: Bytes,
     /// `clean`, `active`, `inactive`, `read-auto`, …
     pub state: Option<String>,
-    /// Bytes on one member before the next has its turn; `None` at levels without chunks.
+    /// Chunk size; `None` at levels without chunks.
     pub chunk: Option<Bytes>,
     /// Layout of RAID 10's copies: `n2`, `f2`, `o2`; `None` at other levels.
     pub layout: Option<String>,
-    /// Its write-intent bitmap: `internal`, `external` (in a file), `lockless` or `none`; `None` at levels that can
-    /// have none, and where the kernel does not tell.
+    /// Kind of its write-intent bitmap: `internal`, `external` (in a file), `lockless` or `none`; `None` at levels
+    /// without bitmaps, and if the kernel does not show it.
     pub bitmap: Option<String>,
-    /// The form of its superblocks, such as `1.2`.
+    /// The version of its superblocks, such as `1.2`.
     pub metadata: Option<String>,
     /// Number of members that it should have.
     pub wanted: Option<u32>,
-    /// Number of these that are missing; `None` at levels that cannot miss any.
+    /// Number of missing members; `None` at levels without redundancy.
     pub degraded: Option<u32>,
-    /// Sync action: `idle`, `resync`, `recover`, `check`, `repair`, `reshape`, `frozen`; `None` at levels
-    /// without copies or parity.
+    /// Sync action: `idle`, `resync`, `recover`, `check`, `repair`, `reshape`, `frozen`; `None` at levels without
+    /// redundancy.
     pub action: Option<String>,
-    /// Position of that action and its end; `None` when nothing is under way.
+    /// Position of that action and its end; `None` if no action is in progress.
     pub position: Option<(Bytes, Bytes)>,
-    /// Its members in order of their slots; spares and failed ones come last.
+    /// Its members, ordered by slot; spares and failed ones come last.
     pub members: Vec<Member>,
 }
 
@@ -58,27 +58,27 @@ pub struct Array {
 pub struct Member {
     /// The kernel's name, such as `nvme1n1`.
     pub name: String,
-    /// Its number; `None` when the kernel no longer lists the device.
+    /// Its number; `None` if the kernel no longer lists the device.
     pub number: Option<DeviceNumber>,
     /// Slot of the member in the array; `None` for a spare or a failed member.
     pub slot: Option<u32>,
     /// State: `in_sync`, `spare`, `faulty`, `write_mostly`, …
     pub state: Vec<String>,
-    /// Read errors that were corrected from a copy.
+    /// Number of read errors that were corrected from a copy.
     pub errors: Option<u64>,
     /// Bytes of it that the array uses.
     pub used: Option<Bytes>,
 }
 
-/// True if this kernel has md: its list of arrays is there.
+/// True if the kernel has md: its list of arrays exists.
 pub fn is_supported(root: &Root) -> bool {
     root.proc.join("mdstat").exists()
 }
 
-/// The arrays of a moment, also those that are not assembled fully.
+/// The present arrays, including those that are not assembled completely.
 ///
 /// # Errors
-/// When the members of one cannot be listed.
+/// When the members of an array cannot be listed.
 pub fn arrays(root: &Root, devices: &Devices) -> Result<Vec<Array>> {
     let links = links(root, devices)?;
     devices
@@ -88,15 +88,15 @@ pub fn arrays(root: &Root, devices: &Devices) -> Result<Vec<Array>> {
         .collect()
 }
 
-/// Sectors that the last check of an array found to differ, in whole units of the check (`mismatch_cnt`);
-/// `None` at levels without copies or parity.
+/// Number of sectors that differed in the last check of an array, in whole units of the check (`mismatch_cnt`); `None`
+/// at levels without redundancy.
 pub fn mismatches(root: &Root, name: &str) -> Option<u64> {
     let sysfs_name = name.replace('/', "!");
     let folder = root.sys.join("class/block").join(sysfs_name);
     number(&folder.join("md/mismatch_cnt"))
 }
 
-/// The array that a person means by `data`, `md127`, `/dev/md127` or `/dev/md/data`.
+/// The array that a user names as `data`, `md127`, `/dev/md127` or `/dev/md/data`.
 pub fn find<'a>(root: &Root, devices: &'a Devices, word: &str) -> Option<&'a Device> {
     let is_array = |device: &&Device| matches!(device.kind, BlockDeviceKind::Raid { .. });
     let at = |path: PathBuf| devices.at_path(root, &path).filter(is_array);
@@ -106,10 +106,10 @@ pub fn find<'a>(root: &Root, devices: &'a Devices, word: &str) -> Option<&'a Dev
     at(Path::new("/dev/md").join(word)).or_else(|| devices.named(word).filter(is_array))
 }
 
-/// The names below `/dev/md`, such as `data`, and the arrays that they lead to.
+/// The names below `/dev/md`, such as `data`, and their arrays.
 ///
 /// # Errors
-/// When the folder is there and cannot be listed.
+/// When the folder exists and cannot be listed.
 pub fn links(root: &Root, devices: &Devices) -> Result<Vec<(String, DeviceNumber)>> {
     let names = root::names_in(&root.dev.join("md"))?;
     Ok(names
@@ -166,7 +166,7 @@ fn array(
     })
 }
 
-/// Kind of bitmap. Linux has chosen between kinds since 6.17, and shows the one in brackets in `bitmap_type`;
+/// Kind of bitmap. Linux has several kinds since 6.17, and shows the selected one in brackets in `bitmap_type`;
 /// `location` is that of the usual kind, as an offset from the superblock or a file.
 fn bitmap(folder: &Path) -> Option<&'static str> {
     let kinds = attribute(&folder.join("bitmap_type")).unwrap_or_default();
@@ -181,7 +181,7 @@ fn bitmap(folder: &Path) -> Option<&'static str> {
 }
 
 impl Array {
-    /// Number of hot spares: those that wait, without a place in the array.
+    /// Number of hot spares, which have no slot in the array.
     pub fn spares(&self) -> usize {
         let waits = |member: &&Member| member.is_spare();
         self.members.iter().filter(waits).count()
@@ -189,21 +189,21 @@ impl Array {
 }
 
 impl Member {
-    /// True if it waits as a hot spare.
+    /// True if it is a hot spare.
     pub fn is_spare(&self) -> bool {
         self.slot.is_none() && self.has("spare") && !self.has("faulty")
     }
 
-    /// True if this is one of its states.
+    /// True if `state` is one of its states.
     pub fn has(&self, state: &str) -> bool {
         self.state.iter().any(|word| word == state)
     }
 }
 
-/// The members have folders `dev-NAME`.
+/// The members, from the folders `dev-NAME`.
 fn members(folder: &Path, devices: &Devices) -> Result<Vec<Member>> {
     let mut members = Vec::new();
-    // 0 where each member has a part of its own size: at RAID 0 and linear.
+    // 0 if each member has a part of its own size, as at RAID 0 and linear.
     let component = kib(&folder.join("component_size")).filter(|size| size.0 > 0);
     for entry in root::names_in(folder)? {
         let entry = entry.to_string_lossy();
@@ -214,7 +214,7 @@ fn members(folder: &Path, devices: &Devices) -> Result<Vec<Member>> {
         let name = name.replace('!', "/");
         members.push(Member {
             number: devices.named(&name).map(|device| device.number),
-            // "none" is no number.
+            // "none" does not parse as a number.
             slot: number(&own.join("slot")),
             state: attribute(&own.join("state"))
                 .map(|text| text.split(',').map(str::to_owned).collect())
@@ -228,7 +228,7 @@ fn members(folder: &Path, devices: &Devices) -> Result<Vec<Member>> {
     Ok(members)
 }
 
-/// A size in KiB, unlike most in sysfs.
+/// A size in KiB; most sizes in sysfs are in sectors.
 fn kib(path: &Path) -> Option<Bytes> {
     number::<u64>(path).map(|kib| Bytes(kib.saturating_mul(1024)))
 }

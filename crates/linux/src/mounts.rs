@@ -9,12 +9,11 @@ use record::sample::DeviceNumber;
 /// A mounted file system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mount {
-    /// Number of the mount, unique among the present ones.
+    /// Id of the mount, unique at one moment.
     pub id: u64,
-    /// `st_dev` of the files on it. Major 0 stands for no single block device: tmpfs, NFS, overlay,
-    /// but btrfs too.
+    /// `st_dev` of its files. Major 0 means no single block device: tmpfs, NFS, overlay, and also btrfs.
     pub device: DeviceNumber,
-    /// The folder of the file system that is seen here; not `/` for a bind mount or a subvolume.
+    /// The folder of the file system that is mounted; not `/` for a bind mount or a subvolume.
     pub root: PathBuf,
     /// Mount point.
     pub point: PathBuf,
@@ -22,14 +21,14 @@ pub struct Mount {
     pub options: String,
     /// The file system's type, such as `ext4`.
     pub kind: String,
-    /// Source: mostly a path under `/dev`; anything for other file systems.
+    /// Source: usually a path under `/dev`; free text for file systems without a device.
     pub source: OsString,
     /// Options of the file system, shared by all its mounts.
     pub super_options: String,
 }
 
 impl Mount {
-    /// A directory named in the options of an overlay (`upperdir`, `lowerdir`, `workdir`).
+    /// The directories in the options of an overlay (`upperdir`, `lowerdir`, `workdir`).
     pub fn overlay_folders(&self) -> Vec<PathBuf> {
         if self.kind != "overlay" {
             return Vec::new();
@@ -44,14 +43,14 @@ impl Mount {
             .collect()
     }
 
-    /// True if it may not be written through this mount.
+    /// True if this mount is read-only.
     pub fn is_read_only(&self) -> bool {
         let has_ro = |options: &str| options.split(',').any(|option| option == "ro");
         has_ro(&self.options) || has_ro(&self.super_options)
     }
 }
 
-/// The mounts of a moment, in the order in which they were made.
+/// The present mounts, in the order of their creation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mounts {
     list: Vec<Mount>,
@@ -61,18 +60,18 @@ impl Mounts {
     /// The mounts that this process sees.
     ///
     /// # Errors
-    /// When mountinfo cannot be read, or has a line that is none: what cannot be understood must
-    /// not pass for "not mounted".
+    /// When mountinfo cannot be read, or has a line that does not parse: an unreadable line must not count as "not
+    /// mounted".
     pub fn read(root: &Root) -> Result<Mounts> {
         Self::read_file(&root.proc.join("self/mountinfo"))
     }
 
-    /// The mounts that this process sees, and those that the first process sees and this one does
-    /// not: in a container that shares the host's process ids, the host's.
+    /// The mounts that this process sees, and those that only process 1 sees: in a container with the host's process
+    /// ids, the host's.
     ///
     /// # Errors
-    /// As [`read`](Mounts::read). Where the first process may not be examined, its mounts are left
-    /// out: a mounted device still refuses to be opened with O_EXCL.
+    /// As [`read`](Mounts::read). If process 1 may not be examined, its mounts are left out: a mounted device still
+    /// refuses an open with O_EXCL.
     pub fn read_everywhere(root: &Root) -> Result<Mounts> {
         let mut mounts = Self::read(root)?;
         if let Ok(first) = Self::read_file(&root.proc.join("1/mountinfo")) {
@@ -85,9 +84,9 @@ impl Mounts {
         Ok(mounts)
     }
 
-    /// The mounts of the other mount namespaces in which a process is, each namespace once and each with the id of
-    /// such a process: containers, services with a view of their own, other sessions. Left out are mounts that
-    /// `seen` has too, and namespaces that may not be examined.
+    /// The mounts of the other mount namespaces that have a process, each namespace once, with the id of such a
+    /// process: containers, services with private mounts, other sessions. Mounts that `seen` contains, and namespaces
+    /// that may not be examined, are left out.
     ///
     /// # Errors
     /// When the processes cannot be listed.
@@ -106,7 +105,7 @@ impl Mounts {
             let Some(space) = namespace(&folder).filter(|space| !known.contains(space)) else {
                 continue;
             };
-            // A process that has ended has no list; another may be in its namespace.
+            // A process that has ended has no list; another may be in the same namespace.
             let Ok(mut mounts) = Self::read_file(&folder.join("mountinfo")) else {
                 continue;
             };
@@ -117,7 +116,7 @@ impl Mounts {
         Ok(elsewhere)
     }
 
-    /// True if the same file system is mounted at the same place.
+    /// True if the same file system is mounted at the same mount point.
     fn has(&self, mount: &Mount) -> bool {
         let is_same = |known: &Mount| known.device == mount.device && known.point == mount.point;
         self.list.iter().any(is_same)
@@ -131,7 +130,7 @@ impl Mounts {
         })
     }
 
-    /// Reads the text of a mountinfo file.
+    /// Parses the text of a mountinfo file.
     ///
     /// # Errors
     /// The number of the first line that is not a mount, and what is wrong with it.
@@ -155,13 +154,13 @@ impl Mounts {
         self.list.iter().filter(move |mount| mount.device == device)
     }
 
-    /// The mount of this number.
+    /// The mount with this id.
     pub fn by_id(&self, id: u64) -> Option<&Mount> {
         self.list.iter().find(|mount| mount.id == id)
     }
 
-    /// The mount on which an absolute path without symbolic links lies: the one with the longest
-    /// mount point, and of several at one place the last, which covers the others.
+    /// The mount that contains an absolute path without symbolic links: the one with the longest mount point, and of
+    /// several at one mount point the last, which covers the others.
     pub fn containing(&self, path: &Path) -> Option<&Mount> {
         self.list
             .iter()
@@ -181,7 +180,7 @@ fn parse_line(line: &[u8]) -> std::result::Result<Mount, String> {
     };
     let id = field(0, "mount id")?;
     let device = field(2, "major:minor")?;
-    // Fields from the seventh on are optional and of any number; a lone hyphen ends them.
+    // The fields from the seventh on are optional; a single hyphen ends them.
     let after = fields
         .iter()
         .skip(6)
@@ -200,7 +199,7 @@ fn parse_line(line: &[u8]) -> std::result::Result<Mount, String> {
         options: text(field(5, "mount options")?),
         kind: text(field(after, "file system type")?),
         source: unescape(field(after + 1, "mount source")?),
-        // Absent only in damaged input; a file system without options writes an empty field.
+        // Missing only in damaged input; a file system without options has an empty field.
         super_options: text(field(after + 2, "super options")?),
     })
 }

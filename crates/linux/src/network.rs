@@ -1,8 +1,8 @@
-//! Traffic of all of a host's network interfaces together.
+//! Total traffic of a host's network interfaces.
 
 use crate::pulse::Interface;
 
-/// Bytes that went through the network interfaces since they came up.
+/// Bytes sent and received by the network interfaces since they came up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
     /// Bytes received.
@@ -12,9 +12,9 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// Traffic of the interfaces that are hardware, by the lines of `/proc/net/dev`. Those on top of them, such as
-    /// bridges, bonds and VLANs, would count the same bytes again. Where none is hardware, as in a container,
-    /// all but the loopback count.
+    /// Total traffic of the hardware interfaces, from lines of `/proc/net/dev`. Interfaces on top of them, such as
+    /// bridges, bonds and VLANs, would count the same bytes again. If there is no hardware interface, as in a
+    /// container, all but the loopback count.
     pub fn of<'a>(
         lines: impl IntoIterator<Item = &'a str>,
         is_hardware: impl Fn(&str) -> bool,

@@ -1,10 +1,9 @@
-//! Zeroing a range of a block device without sending the zeros: the device is told to see to it.
+//! Zeroing of a range of a block device by the device itself, without sending the zeros.
 //!
-//! This is fallocate(2) on the device. The ioctls would do less well: what `BLKDISCARD` gives up may
-//! read as anything afterwards (since Linux 4.12 no device promises zeros), and `BLKZEROOUT` does
-//! not tell whether the device did it or the kernel wrote zeros itself (both in block/ioctl.c). The
-//! modes used here read as zeros afterwards, whatever the device does inside (block/fops.c,
-//! `blkdev_fallocate`).
+//! It uses fallocate(2) on the device. The ioctls are less suitable: after `BLKDISCARD` the range may read as anything
+//! (since Linux 4.12 no device promises zeros), and `BLKZEROOUT` does not report whether the device did it or the
+//! kernel wrote zeros itself (both in block/ioctl.c). With the modes used here the range reads as zeros afterwards,
+//! whatever the device does inside (block/fops.c, `blkdev_fallocate`).
 
 use std::fs::File;
 use std::io;
@@ -18,21 +17,21 @@ use crate::root::{Root, number};
 /// Request to the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offload {
-    /// The range is to read as zeros, and the device may give up what backs it (`FALLOC_FL_PUNCH_HOLE`, which the
-    /// kernel never turns into writes).
+    /// The range reads as zeros afterwards, and the device may deallocate it (`FALLOC_FL_PUNCH_HOLE`, which the kernel
+    /// never turns into writes).
     Discard,
-    /// The range is to read as zeros, and to keep what backs it (`FALLOC_FL_ZERO_RANGE`). Where the device
-    /// refuses, the kernel writes zeros.
+    /// The range reads as zeros afterwards, and stays allocated (`FALLOC_FL_ZERO_RANGE`). If the device refuses, the
+    /// kernel writes zeros.
     WriteZeroes,
 }
 
-/// True if the device takes such requests: if `queue/write_zeroes_max_bytes` is not zero
+/// True if the device supports such requests: `queue/write_zeroes_max_bytes` is not zero
 /// (Documentation/ABI/stable/sysfs-block). A partition has the queue of its disk.
 pub fn is_offered(root: &Root, device: &Device) -> bool {
     takes(root, device, "write_zeroes_max_bytes")
 }
 
-/// True if the device takes discards (`BLKDISCARD`), after which blocks may read as anything: if
+/// True if the device supports discards (`BLKDISCARD`), after which blocks may read as anything:
 /// `queue/discard_max_bytes` is not zero.
 pub fn takes_discards(root: &Root, device: &Device) -> bool {
     takes(root, device, "discard_max_bytes")
@@ -46,12 +45,12 @@ fn takes(root: &Root, device: &Device, limit: &str) -> bool {
         .any(|queue| number::<u64>(&folder.join(queue).join(limit)).is_some_and(|most| most > 0))
 }
 
-/// Zeroes a range of a device that is open for writing. It returns when the device has answered,
-/// and no signal ends it early: give ranges that take little time.
+/// Zeroes a range of a device that is open for writing. It returns when the device has completed the request, and no
+/// signal interrupts it: use short ranges.
 ///
 /// # Errors
-/// The kernel's error: `EOPNOTSUPP` where the device has no such request, `EINVAL` when the range
-/// is not made of logical blocks, `EIO` when the device failed.
+/// The kernel's error: `EOPNOTSUPP` if the device does not support the request, `EINVAL` if the range is not a
+/// multiple of logical blocks, `EIO` if the device failed.
 pub fn zero(file: &File, how: Offload, range: Range<u64>) -> io::Result<()> {
     let mode = match how {
         Offload::Discard => FallocateFlags::PUNCH_HOLE,

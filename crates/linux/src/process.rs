@@ -1,14 +1,14 @@
 //! Identity of processes, and their control groups.
 //!
-//! A process id is given to another process after a while, so that only the id and the start together name one, and
-//! only during one boot.
+//! A process id is reused after a while, so that only the id and the start time together identify a process, and only
+//! during one boot.
 
 use std::path::Path;
 use std::{fs, io};
 
 use crate::root::{self, Error, Result, Root, attribute, shown};
 
-/// A process, as nothing else is called during one boot and in one PID namespace.
+/// Identity of a process, unique during one boot and in one PID namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Process {
     /// Process id.
@@ -17,7 +17,7 @@ pub struct Process {
     pub started: u64,
 }
 
-/// The process that asks.
+/// The calling process.
 ///
 /// # Errors
 /// When `/proc/self/stat` cannot be read or understood.
@@ -27,12 +27,10 @@ pub fn own(root: &Root) -> Result<Process> {
     Ok(stat.process)
 }
 
-/// The process of that id; `None` when there is none, or when it has ended and only waits to be
-/// noticed by its parent.
+/// The process with that id; `None` if there is none, or if it is a zombie.
 ///
 /// # Errors
-/// When its `/proc/PID/stat` is there and cannot be read or understood: such a process must not
-/// pass for one that has ended.
+/// When its `/proc/PID/stat` exists and cannot be read or parsed: such a process must not count as ended.
 pub fn of(root: &Root, pid: u32) -> Result<Option<Process>> {
     let path = root.proc.join(pid.to_string()).join("stat");
     let text = match fs::read(&path) {
@@ -41,12 +39,12 @@ pub fn of(root: &Root, pid: u32) -> Result<Option<Process>> {
         Err(source) => return Err(Error::Read { path, source }),
     };
     let stat = read_stat(&text, &path)?;
-    // Zombies have ended; dead ones (X, x) are never seen for long.
+    // Zombies have ended; the states X and x are only seen briefly.
     let has_ended = matches!(stat.state, b'Z' | b'X' | b'x');
     Ok((!has_ended).then_some(stat.process))
 }
 
-/// True if an error says that the process does not exist, or ended while its file was open (ESRCH).
+/// True if an error means that the process does not exist, or ended while its file was open (ESRCH).
 fn is_gone(error: &io::Error) -> bool {
     let ended = rustix::io::Errno::SRCH.raw_os_error();
     error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(ended)
@@ -60,15 +58,15 @@ pub fn boot_id(root: &Root) -> Result<String> {
     root::read_text(&root.proc.join("sys/kernel/random/boot_id"))
 }
 
-/// The PID namespace of the process that asks, as `pid:[4026531836]` (namespaces(7)): ids of one
-/// mean nothing in another. `None` on a kernel without namespaces.
+/// The PID namespace of the calling process, as `pid:[4026531836]` (namespaces(7)): process ids are only valid within
+/// a namespace. `None` on a kernel without namespaces.
 pub fn pid_namespace(root: &Root) -> Option<String> {
     let link = fs::read_link(root.proc.join("self/ns/pid")).ok()?;
     Some(link.to_string_lossy().into_owned())
 }
 
-/// Id of this installation of the system, from `etc`/machine-id (machine-id(5)). `None` where nothing has
-/// made one, as in a small container.
+/// Id of this installation of the system, from `etc`/machine-id (machine-id(5)). `None` if there is none, as in a
+/// minimal container.
 pub fn machine_id(etc: &Path) -> Option<String> {
     attribute(&etc.join("machine-id"))
 }
@@ -86,8 +84,8 @@ fn read_stat(text: &[u8], path: &Path) -> Result<Stat> {
     })
 }
 
-/// `2187 (a name) S 1 …`: the name is the program's to choose and may hold blanks, parentheses and
-/// line feeds; the fields after it hold no parenthesis, so the last one ends it.
+/// Parses a line like `2187 (a name) S 1 …`: the program chooses the name, which may contain blanks, parentheses and
+/// line feeds; the fields after it contain no parenthesis, so the last one ends it.
 fn parse(text: &[u8]) -> Option<Stat> {
     let end = text.iter().rposition(|&byte| byte == b')')?;
     let pid = text.split(|&byte| byte == b' ').next()?;
@@ -107,7 +105,7 @@ fn parse(text: &[u8]) -> Option<Stat> {
     })
 }
 
-/// Controllers of a hierarchy and the path of the group in it, of a line of `/proc/PID/cgroup` (cgroups(7)). The
+/// Controllers of a hierarchy and the path of the group in it, from a line of `/proc/PID/cgroup` (cgroups(7)). The
 /// unified hierarchy has no controllers there.
 pub fn group_membership(line: &str) -> Option<(&str, &str)> {
     let (_, rest) = line.split_once(':')?;

@@ -1,4 +1,4 @@
-//! Commands to type, at the end of an error.
+//! Commands to type, for the ends of error messages.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{Error, ErrorKind};
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::exec;
 
-/// Managers of packages, each with the start of the command that installs one.
+/// Package managers, each with the prefix of the command that installs a package.
 const MANAGERS: [(&str, &str); 5] = [
     ("apt-get", "apt-get install"),
     ("dnf", "dnf install"),
@@ -15,8 +15,8 @@ const MANAGERS: [(&str, &str); 5] = [
     ("pacman", "pacman -S"),
 ];
 
-/// Clause on something that only root may do: this command again, as root. Where root may not either, which a
-/// container decides, the command is to be run outside of it.
+/// Clause for an action that only root may do: the present command, run as root. If root may not do it either, as in a
+/// container, the clause says to run it on the host.
 pub fn as_root() -> String {
     let mut words = std::env::args_os();
     let program = words.next().unwrap_or_else(|| "disksmith".into());
@@ -24,17 +24,17 @@ pub fn as_root() -> String {
     rerun_command(rustix::process::geteuid().is_root(), &program, &arguments)
 }
 
-/// Command line of this process without one of its options, as a person would type it.
+/// Command line of this process without one of its options, as a user would type it.
 pub fn without(option: &str) -> String {
     let mut words = std::env::args_os();
     let program = words.next().unwrap_or_else(|| "disksmith".into());
     line_without(option, &program, words.collect())
 }
 
-/// A command of this program as a person would type it, with the ledger that this command names: in another one it
-/// would not find what it is to show.
+/// A command of this program as a user would type it, with the ledger of the present command, since another ledger
+/// would not have the data.
 pub fn command(line: &str) -> String {
-    // Behind it stand the arguments of another program.
+    // The arguments of another program follow it.
     let words: Vec<OsString> = std::env::args_os()
         .take_while(|word| word != "--")
         .collect();
@@ -61,7 +61,7 @@ pub fn named_ledger(words: &[OsString]) -> Option<OsString> {
 }
 
 fn line_without(option: &str, program: &OsStr, mut arguments: Vec<OsString>) -> String {
-    // A later one may be an argument of another program.
+    // A later occurrence may be an argument of another program.
     if let Some(at) = arguments.iter().position(|word| word == option) {
         arguments.remove(at);
     }
@@ -69,7 +69,7 @@ fn line_without(option: &str, program: &OsStr, mut arguments: Vec<OsString>) -> 
 }
 
 fn rerun_command(is_root: bool, program: &OsStr, arguments: &[OsString]) -> String {
-    // An agent of a fleet is started by no person.
+    // An agent of a fleet is not started by a user.
     if arguments
         .first()
         .is_some_and(|verb| verb == "agent" || verb == "rounds")
@@ -83,7 +83,7 @@ fn rerun_command(is_root: bool, program: &OsStr, arguments: &[OsString]) -> Stri
     }
 }
 
-/// The program as it was called: found on the PATH, or by its path.
+/// The program as it was called: by its name on the PATH, or by its path.
 fn typed(program: &OsStr) -> OsString {
     match Path::new(program).components().count() {
         1 => "disksmith".into(),
@@ -91,8 +91,8 @@ fn typed(program: &OsStr) -> OsString {
     }
 }
 
-/// The error of a port at which this program cannot listen, with what to do about another program's port, and about one
-/// of root's.
+/// The error of a port on which this program cannot listen, with advice about a port that is in use, and about a port
+/// that is reserved for root.
 pub fn port(error: Error, port: u16) -> Error {
     let remedy = match error.kind() {
         ErrorKind::AddrInUse => {
@@ -104,8 +104,8 @@ pub fn port(error: Error, port: u16) -> Error {
     Error::new(error.kind(), format!("{error}; {remedy}"))
 }
 
-/// Reason why a file cannot be read. `other` is what to do about one that is missing, or is a directory: a clause that ends
-/// in a command.
+/// Reason why a file cannot be read. `other` is the advice for a missing file or a directory: a clause that ends in a
+/// command.
 pub fn file(error: &Error, other: &str) -> String {
     match error.kind() {
         ErrorKind::NotFound => format!("there is no such file; {other}"),
@@ -115,8 +115,8 @@ pub fn file(error: &Error, other: &str) -> String {
     }
 }
 
-/// Sentence on a file that was named by the user and cannot be read: its path, the reason, and what to do. Where there is
-/// none, the command lists the nearest folder above it.
+/// Sentence about a file that was named by the user and cannot be read: its path, the reason, and advice. For a
+/// missing file the command lists the nearest existing folder above it.
 pub fn unread(path: &Path, error: &Error) -> String {
     let mut above = path.ancestors().filter(|folder| folder.is_dir());
     let folder = above.next().unwrap_or(Path::new("."));
@@ -128,7 +128,7 @@ pub fn unread(path: &Path, error: &Error) -> String {
     format!("{} cannot be read: {reason}", path.display())
 }
 
-/// Clause on a package that is missing: the command that installs it here.
+/// Clause about a missing package: the command that installs it on this host.
 pub fn install(package: &str) -> String {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let has =

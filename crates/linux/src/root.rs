@@ -1,4 +1,4 @@
-//! The kernel's files: the one way to `/proc`, `/sys` and `/dev`.
+//! Access to the kernel's files: all reads of `/proc`, `/sys` and `/dev` go through here.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::{fs, io};
 
-/// An error of asking the kernel.
+/// An error of reading or writing the kernel's files.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file or folder could not be read.
@@ -27,7 +27,7 @@ pub enum Error {
         /// The kernel's error.
         source: io::Error,
     },
-    /// A file was read and does not say what it should.
+    /// A file has unexpected contents.
     #[error("{}, line {line}: {what}", path.display())]
     Parse {
         /// The file.
@@ -37,26 +37,26 @@ pub enum Error {
         /// The wrong field, and the reason.
         what: String,
     },
-    /// A device is not, or no longer, there.
+    /// A device does not exist, or not any more.
     #[error("{0} is not a block device that the kernel lists; it may have been removed")]
     NoDevice(String),
     /// The kernel's list of block devices does not exist.
     #[error("{} does not exist, so it is unknown which devices are in use; mount sysfs", .0.display())]
     NoDevices(PathBuf),
-    /// Another file system is mounted over a list of the kernel's.
+    /// Another file system is mounted over one of the kernel's lists.
     #[error("{} is mounted over the kernel's own lists, which hides devices in use; unmount \
              it", .0.display())]
     Hidden(PathBuf),
 }
 
 impl Error {
-    /// True if the kernel would not have something written at the moment (EBUSY).
+    /// True if the kernel refused a write for the moment (EBUSY).
     pub fn is_busy(&self) -> bool {
         matches!(self, Error::Write { source, .. } if source.kind() == io::ErrorKind::ResourceBusy)
     }
 }
 
-/// The result of asking the kernel.
+/// The result of reading or writing the kernel's files.
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// The folders under which the kernel's files are read.
@@ -71,7 +71,7 @@ pub struct Root {
 }
 
 impl Root {
-    /// The machine that this runs on.
+    /// The machine that this program runs on.
     pub fn host() -> Root {
         Root {
             proc: "/proc".into(),
@@ -80,7 +80,7 @@ impl Root {
         }
     }
 
-    /// A captured tree: a folder that holds `proc`, `sys` and `dev`.
+    /// A captured tree: a folder with `proc`, `sys` and `dev`.
     pub fn under(folder: &Path) -> Root {
         Root {
             proc: folder.join("proc"),
@@ -89,13 +89,13 @@ impl Root {
         }
     }
 
-    /// The folder that these are in: `/` of the host, below which `/etc` is.
+    /// The folder that contains these: `/` on the host, which also contains `etc`.
     pub fn system(&self) -> &Path {
         self.proc.parent().unwrap_or(Path::new("/"))
     }
 
-    /// Path under this root of one of the kernel's, such as `/dev/mapper/vg-data`; a path that is not below
-    /// `/dev` is taken as it is.
+    /// Path under this root of a path like `/dev/mapper/vg-data`; a path that is not below `/dev` is returned
+    /// unchanged.
     pub fn locate(&self, path: &Path) -> PathBuf {
         match path.strip_prefix("/dev") {
             Ok(rest) => self.dev.join(rest),
@@ -104,12 +104,12 @@ impl Root {
     }
 }
 
-/// A file's bytes; the error names the file.
+/// The bytes of a file; the error names the file.
 ///
 /// # Errors
 /// When it cannot be read.
 pub fn read_bytes(path: &Path) -> Result<Vec<u8>> {
-    // Its size is not asked for: the kernel does not tell that of its files.
+    // The file size is not queried, since the kernel does not report it for its files.
     let mut bytes = Vec::with_capacity(4096);
     let read = File::open(path).and_then(|file| file.take(u64::MAX).read_to_end(&mut bytes));
     read.map_err(|source| Error::Read {
@@ -119,7 +119,7 @@ pub fn read_bytes(path: &Path) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// A file's text without the white space around it; bytes that are not UTF-8 become U+FFFD.
+/// The text of a file without surrounding white space; bytes that are not UTF-8 become U+FFFD.
 ///
 /// # Errors
 /// When it cannot be read.
@@ -128,19 +128,18 @@ pub fn read_text(path: &Path) -> Result<String> {
     Ok(String::from_utf8_lossy(&bytes).trim().to_owned())
 }
 
-/// The text of an attribute that not every kernel or device has, or that goes away while a device
-/// is being removed (sysfs then answers ENODEV, EIO or EINVAL): `None` when it cannot be read or is
-/// empty.
+/// The text of an attribute that some kernels or devices lack, or that disappears while a device is removed (sysfs
+/// then returns ENODEV, EIO or EINVAL); `None` if it cannot be read or is empty.
 pub fn attribute(path: &Path) -> Option<String> {
     read_text(path).ok().filter(|text| !text.is_empty())
 }
 
-/// A number from an attribute; `None` when it cannot be read or is no such number.
+/// A number from an attribute; `None` if it cannot be read or parsed.
 pub fn number<T: FromStr>(path: &Path) -> Option<T> {
     attribute(path)?.parse().ok()
 }
 
-/// A path from an attribute, which the kernel writes as it is and ends with a line feed.
+/// A path from an attribute, which the kernel writes unescaped and with a final line feed.
 pub fn path_attribute(path: &Path) -> Option<PathBuf> {
     let mut bytes = fs::read(path).ok()?;
     if bytes.last() == Some(&b'\n') {
@@ -149,8 +148,7 @@ pub fn path_attribute(path: &Path) -> Option<PathBuf> {
     (!bytes.is_empty()).then(|| PathBuf::from(OsString::from_vec(bytes)))
 }
 
-/// The names in a folder, sorted. A folder that does not exist has none: a device is gone between
-/// one reading and the next.
+/// The names in a folder, sorted. Empty if the folder does not exist, since devices may be removed at any time.
 ///
 /// # Errors
 /// When it exists and cannot be listed.
@@ -171,7 +169,7 @@ pub fn names_in(folder: &Path) -> Result<Vec<OsString>> {
     Ok(names)
 }
 
-/// True if an error says that a file does not exist, or went away while it was examined.
+/// True if an error means that a file does not exist, or disappeared while it was read.
 fn is_absent(error: &io::Error) -> bool {
     let gone = rustix::io::Errno::NODEV.raw_os_error();
     matches!(
@@ -180,8 +178,8 @@ fn is_absent(error: &io::Error) -> bool {
     ) || error.raw_os_error() == Some(gone)
 }
 
-/// Undoes the kernel's `\040` way of writing blanks in mountinfo and swaps (proc(5)). A backslash
-/// that is not followed by three octal digits below 256 stands for itself.
+/// Undoes the kernel's escapes such as `\040` for blanks in mountinfo and swaps (proc(5)). A backslash without three
+/// octal digits below 256 after it is kept.
 pub fn unescape(field: &[u8]) -> OsString {
     let mut out = Vec::with_capacity(field.len());
     let mut rest = field;
@@ -200,7 +198,7 @@ pub fn unescape(field: &[u8]) -> OsString {
     OsString::from_vec(out)
 }
 
-/// The byte that three leading octal digits stand for.
+/// The byte of three leading octal digits.
 fn octal(text: &[u8]) -> Option<u8> {
     let digits = text.get(..3)?;
     let mut value = 0_u32;

@@ -1,4 +1,4 @@
-//! Room of a file system, and whether it is on a disk of this machine at all.
+//! Free space of a file system, and the medium that it is on.
 
 use std::fs::File;
 use std::io;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use record::Bytes;
 use rustix::fs::{StatVfsMountFlags, fstatfs, fstatvfs, statfs, statvfs};
 
-/// The free space of a file system could not be read.
+/// An error of reading the free space of a file system.
 #[derive(Debug, thiserror::Error)]
 #[error("the free space of {path} could not be read: {source}", path = path.display())]
 pub struct SpaceError {
@@ -18,26 +18,26 @@ pub struct SpaceError {
 /// Medium of a file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FilesystemMedium {
-    /// Memory: tmpfs, ramfs, hugetlbfs. Its speed says nothing about a disk.
+    /// Memory: tmpfs, ramfs, hugetlbfs. Its speed does not depend on a disk.
     Memory,
     /// Storage of another host: NFS, SMB, Ceph and the like.
     Network,
-    /// A program of this host; where that keeps its data is not known.
+    /// A program on this host; the location of its data is unknown.
     Fuse,
     /// Storage of another file system of this host (overlayfs).
     Overlay,
-    /// A disk of this machine, as far as its type tells.
+    /// A disk of this machine, according to its type.
     Disk,
 }
 
-/// A file system's room and type.
+/// A file system's size, free space and type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Space {
     /// Size of the file system. 0 for a tmpfs without a limit.
     pub total: Bytes,
-    /// Free bytes, with those kept for root.
+    /// Free bytes, including those reserved for root.
     pub free: Bytes,
-    /// Bytes that a user who is not root may still write.
+    /// Bytes that a user other than root may still write.
     pub available: Bytes,
     /// True if it is mounted read-only here.
     pub read_only: bool,
@@ -45,7 +45,7 @@ pub struct Space {
     pub magic: u32,
 }
 
-/// The room around `path`.
+/// The space of the file system at `path`.
 ///
 /// # Errors
 /// When the path does not exist or may not be examined.
@@ -59,7 +59,7 @@ pub fn of(path: &Path) -> Result<Space, SpaceError> {
     Ok(space(&room, magic_of(&kind)))
 }
 
-/// The room around an open file.
+/// The space of the file system of an open file.
 ///
 /// # Errors
 /// When the kernel fails to answer.
@@ -78,7 +78,7 @@ fn space(room: &rustix::fs::StatVfs, magic: u32) -> Space {
     }
 }
 
-/// `f_type` is signed or unsigned and of 32 or 64 bits, as the architecture has it; the magics
+/// The type's number. `f_type` is signed or unsigned and has 32 or 64 bits, depending on the architecture; the numbers
 /// themselves have 32 bits.
 fn magic_of(kind: &rustix::fs::StatFs) -> u32 {
     kind.f_type as u32
@@ -116,7 +116,7 @@ impl Space {
         }
     }
 
-    /// True if it commonly stores less than was written to it and has no FIEMAP to tell so: ZFS (OpenZFS,
+    /// True if it usually stores less than was written to it and has no FIEMAP to show it: ZFS (OpenZFS,
     /// include/sys/zfs_vfsops_os.h, ZFS_SUPER_MAGIC).
     pub fn compresses(&self) -> bool {
         self.magic == Self::ZFS

@@ -1,4 +1,4 @@
-//! Parts of its device that a mounted file system uses, by GETFSMAP (include/uapi/linux/fsmap.h;
+//! Used and free parts of the device of a mounted file system, by GETFSMAP (include/uapi/linux/fsmap.h;
 //! ioctl_getfsmap(2)).
 #![allow(unsafe_code)]
 
@@ -18,17 +18,16 @@ use crate::block::DeviceNumber;
 pub struct SpaceMap {
     /// Device that the file system lies on.
     pub device: DeviceNumber,
-    /// The bytes of the device that are not free: data, metadata, the log, and what the kernel says
-    /// nothing of.
+    /// The bytes of the device that are not free: data, metadata, the log, and parts that the kernel does not report.
     pub used: Ranges,
     /// The bytes of the device that are free.
     pub free: Ranges,
 }
 
-/// Reason for which the parts that a file system uses cannot be determined.
+/// Reason why the used parts of a file system cannot be determined.
 #[derive(Debug, thiserror::Error)]
 pub enum NotListed {
-    /// The file system does not answer the request. ext4 and XFS do; btrfs, for one, does not.
+    /// The file system does not support the request. ext4 and XFS do; btrfs, for example, does not.
     #[error("this file system does not list its space (GETFSMAP): ext4 and XFS do")]
     NotOffered,
     /// Only root may read it.
@@ -37,13 +36,13 @@ pub enum NotListed {
         crate::remedy::as_root()
     )]
     NeedsRoot,
-    /// The file system has several devices and numbers them in its own way.
+    /// The file system has several devices, with numbers of its own.
     #[error("the file system numbers its devices in its own way, so they cannot be distinguished")]
     OwnNumbers,
-    /// The file system lists nothing of the device that it is mounted from.
+    /// The file system reports nothing on the device that it is mounted from.
     #[error("the file system lists nothing on the device {0}, which it is mounted from")]
     Nothing(DeviceNumber),
-    /// The file system answers with records that do not advance.
+    /// The file system returns records that do not advance.
     #[error(
         "the file system lists its space at byte {0} again and again; it cannot be trusted, so \
          check it with its fsck"
@@ -57,19 +56,18 @@ pub enum NotListed {
     Failed(#[source] io::Error),
 }
 
-/// The space of the file system that an open file or folder is on.
+/// The space of the file system of an open file or folder.
 ///
-/// Space that is not reported as free is in use: XFS without a reverse map reports no more than that, and ext4
-/// leaves out some runs of used blocks altogether (seen on Linux 6.18). Neither set holds what lies
-/// behind the last record, since the device may be larger than the file system. Parts on other
-/// devices, such as a log or realtime device of their own, are left out. A file system that is
-/// written to changes while it is listed.
+/// Space that is not reported as free counts as used: XFS without a reverse map only reports free space, and ext4
+/// omits some ranges of used blocks (seen on Linux 6.18). Neither set contains the part after the last record, since
+/// the device may be larger than the file system. Parts on other devices, such as an external log or realtime device,
+/// are left out. A file system that is in use changes while it is listed.
 ///
-/// On a large volume, and on one whose own maps are cold, this takes long: `is_unwanted` is called before
-/// each thousand records, and ends it.
+/// On a large volume, and on one whose own maps are cold, this takes long: `is_unwanted` is called before each
+/// thousand records, and stops the listing if it returns true.
 ///
 /// # Errors
-/// When the file system does not answer, or not to this user, and when it is not wanted any more.
+/// When the file system does not support it, the user may not use it, and when `is_unwanted` returned true.
 pub fn of_file(file: &File, is_unwanted: &dyn Fn() -> bool) -> Result<SpaceMap, NotListed> {
     let metadata = file.metadata().map_err(NotListed::Failed)?;
     let device = DeviceNumber::from_raw(metadata.dev());
@@ -83,7 +81,7 @@ pub fn of_file(file: &File, is_unwanted: &dyn Fn() -> bool) -> Result<SpaceMap, 
 /// Free ranges found so far.
 #[derive(Default)]
 struct FreeRanges {
-    /// Free ranges in the order in which they come, which is rising.
+    /// Free ranges in ascending order.
     free: Vec<Range<u64>>,
     /// End of the last record.
     end: u64,
@@ -106,7 +104,8 @@ impl FreeRanges {
         self.end = self.end.max(end);
         if record.is_free() {
             match self.free.last_mut() {
-                // Neighbours become one at once: there are many, cut where allocation groups meet.
+                // Adjacent ranges are merged immediately: there are many, split at the boundaries of allocation
+                // groups.
                 Some(last) if last.end == record.physical => last.end = end,
                 _ => self.free.push(record.physical..end),
             }
@@ -127,7 +126,7 @@ impl FreeRanges {
     }
 }
 
-/// A `dev_t` of 32 bits: twelve of the major number between eight and twelve of the minor one
+/// A `dev_t` of 32 bits: twelve bits of the major number between eight and twelve bits of the minor one
 /// (include/linux/kdev_t.h, new_encode_dev).
 fn number_of(raw: u32) -> DeviceNumber {
     DeviceNumber::new((raw >> 8) & 0xfff, (raw & 0xff) | ((raw >> 12) & 0xf_ff00))
@@ -152,7 +151,7 @@ impl RawRecord {
     /// FMR_OWN_FREE is FMR_OWNER(0, 1).
     const OWN_FREE: u64 = 1;
 
-    /// The highest key that there is.
+    /// The highest possible key.
     const MAX_KEY: RawRecord = RawRecord {
         device: u32::MAX,
         flags: u32::MAX,
@@ -163,7 +162,7 @@ impl RawRecord {
         reserved: [0; 3],
     };
 
-    /// True for free space. Owners are inode numbers unless a flag says that they are not.
+    /// True for free space. Owners are inode numbers unless a flag says otherwise.
     fn is_free(&self) -> bool {
         self.flags & Self::SPECIAL_OWNER != 0 && self.owner == Self::OWN_FREE
     }
@@ -194,7 +193,7 @@ impl RawHead {
     const DEVICES_ARE_NUMBERS: u32 = 1;
 }
 
-/// Number of records requested at a time: 64 KiB of them.
+/// Number of records requested at a time (64 KiB).
 const BATCH: usize = 1024;
 
 #[repr(C)]
@@ -206,7 +205,7 @@ struct RawMap {
 /// FS_IOC_GETFSMAP is `_IOWR('X', 59, struct fsmap_head)`; the size in it is that of the head.
 const FS_IOC_GETFSMAP: Opcode = opcode::read_write::<RawHead>(b'X', 59);
 
-/// Calls `each` for every record, and says whether the devices in it are `dev_t`s.
+/// Calls `each` for every record; returns true if the devices in the records are `dev_t`s.
 fn walk(
     file: &File,
     is_unwanted: &dyn Fn() -> bool,
@@ -246,11 +245,11 @@ fn walk(
         if last.is_last() {
             return Ok(());
         }
-        // Devices come one after the other, in any order; on each, offsets rise.
+        // The records are grouped by device, in any order of devices; within a device offsets ascend.
         if last.device == low.device && last.end() <= low.end() {
             return Err(NotListed::Stuck(last.physical));
         }
-        // The last record is the low key of the next request (fsmap.h, fsmap_advance).
+        // The last record is the lower key of the next request (fsmap.h, fsmap_advance).
         low = *last;
     }
 }
@@ -295,7 +294,7 @@ mod tests {
             record(3, 0..4096, 3, special),
             record(3, 8192..12288, 1, special),
             record(3, 12288..16384, 1, special),
-            // The inode with the number that stands for free space.
+            // The inode whose number equals that of free space.
             record(3, 16384..20480, 1, 0),
             record(4, 0..1 << 30, 1, special),
         ]);

@@ -19,19 +19,19 @@ pub enum SwapKind {
 /// A swap area.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Swap {
-    /// The path by which it was turned on, or the kernel's name for it.
+    /// The path with which it was enabled, or the kernel's name for it.
     pub path: PathBuf,
     /// Kind of the area.
     pub kind: SwapKind,
     /// Size of the area.
     pub size: Bytes,
-    /// Bytes of it in use.
+    /// Number of bytes in use.
     pub used: Bytes,
 }
 
 impl Swap {
-    /// The block devices that it lies on: the device itself, or those of the file system that
-    /// holds the swap file. Empty where that cannot be determined.
+    /// The block devices that it is on: the device itself, or those of the file system with the swap file. Empty if
+    /// they cannot be determined.
     pub fn devices(&self, root: &Root, devices: &block::Devices) -> Vec<DeviceNumber> {
         match self.kind {
             SwapKind::Device => devices
@@ -48,8 +48,8 @@ impl Swap {
 /// The swap areas in use.
 ///
 /// # Errors
-/// When `/proc/swaps` has a line that cannot be understood: it must not pass for "not swap". A
-/// kernel without swap has no such file, and no swap.
+/// When `/proc/swaps` has a line that cannot be parsed: it must not count as "not swap". A kernel without swap has no
+/// such file, and no swap areas.
 pub fn read(root: &Root) -> Result<Vec<Swap>> {
     let path = root.proc.join("swaps");
     if !path.exists() {
@@ -58,10 +58,10 @@ pub fn read(root: &Root) -> Result<Vec<Swap>> {
     parse(&root::read_bytes(&path)?).map_err(|(line, what)| Error::Parse { path, line, what })
 }
 
-/// Reads the text of `/proc/swaps`.
+/// Parses the text of `/proc/swaps`.
 ///
 /// # Errors
-/// The number of the first line that is no swap area, and what is wrong with it.
+/// The number of the first line that does not parse, and the reason.
 pub fn parse(text: &[u8]) -> std::result::Result<Vec<Swap>, (usize, String)> {
     text.split(|&byte| byte == b'\n')
         .enumerate()
@@ -93,7 +93,7 @@ fn parse_line(line: &[u8]) -> std::result::Result<Swap, String> {
     })
 }
 
-/// The path, without the mark that the kernel puts behind the name of a file that was removed.
+/// The path, without the suffix that the kernel adds to the name of a deleted file.
 fn path_of(name: &[u8]) -> PathBuf {
     let name = name.strip_suffix(br"\040(deleted)").unwrap_or(name);
     Path::new(&unescape(name)).to_path_buf()

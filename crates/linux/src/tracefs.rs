@@ -1,5 +1,5 @@
-//! Tracepoints of the kernel by tracefs (Documentation/trace/ftrace.rst, events.rst): a separate instance, whose
-//! events are read as the kernel's ring buffer holds them.
+//! Tracepoints of the kernel through tracefs (Documentation/trace/ftrace.rst, events.rst): a separate instance, whose
+//! events are read in the binary form of the kernel's ring buffer.
 
 mod format;
 mod instance;
@@ -20,7 +20,7 @@ use record::Nanos;
 use rustix::fs::OFlags;
 use rustix::time::{ClockId, clock_gettime};
 
-/// Time on the clock of instances.
+/// Present time on the clock of instances.
 pub fn now() -> Nanos {
     nanos(ClockId::Monotonic)
 }
@@ -41,13 +41,13 @@ fn nanos(clock: ClockId) -> Nanos {
     Nanos(seconds * 1_000_000_000 + time.tv_nsec.cast_unsigned())
 }
 
-/// Size of the read of [`read_directly`], which every device takes.
+/// Size of the read of [`read_directly`], which every device supports.
 pub const CHECKED: usize = 4096;
 
-/// Reads 4 KiB of a device past the page cache, so that one request reaches it.
+/// Reads 4 KiB of a device with direct I/O, so that one request reaches the device.
 ///
 /// # Errors
-/// When the device cannot be read so.
+/// When the device cannot be read with direct I/O.
 pub fn read_directly(node: &Path, offset: u64) -> io::Result<()> {
     let file = OpenOptions::new()
         .read(true)
@@ -59,7 +59,7 @@ pub fn read_directly(node: &Path, offset: u64) -> io::Result<()> {
     file.read_exact_at(aligned.unwrap_or_default(), offset)
 }
 
-/// Reason for which events cannot be traced.
+/// Reason why events cannot be traced.
 #[derive(Debug, thiserror::Error)]
 pub enum TracefsError {
     /// The process is not root.
@@ -77,7 +77,7 @@ pub enum TracefsError {
     /// The kernel has no such event.
     #[error("this kernel has no event {0}: it was built without CONFIG_BLK_DEV_IO_TRACE")]
     NoEvent(String),
-    /// A format that is not understood.
+    /// A format that cannot be parsed.
     #[error("{}: {detail}", path.display())]
     Format {
         /// The file.
@@ -85,7 +85,7 @@ pub enum TracefsError {
         /// The reason.
         detail: String,
     },
-    /// A file of tracefs failed.
+    /// An error of a file of tracefs.
     #[error("{}: {source}", path.display())]
     File {
         /// The file.

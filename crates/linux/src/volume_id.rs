@@ -1,9 +1,9 @@
-//! Ids of EBS volumes, and the disks that they name on this host.
+//! Ids of EBS volumes, and their disks on this host.
 //!
-//! On instances of the Nitro system a volume shows its id as the serial number of its disk, without the dash
-//! (EC2 User Guide, "Amazon EBS volumes and NVMe"), and udev makes links from that, which a container or an image
-//! without its rules lacks. So a volume is named by its id (`vol-0123456789abcdef0`), by the serial number
-//! (`vol0123456789abcdef0`) or by the link, each also with the `-part1` of udev's links for a partition.
+//! On instances of the Nitro system the serial number of a volume's disk is the volume's id without the dash (EC2 User
+//! Guide, "Amazon EBS volumes and NVMe"). udev makes links from it, which are missing in a container or an image
+//! without its rules. Therefore a volume may be named by its id (`vol-0123456789abcdef0`), by the serial number
+//! (`vol0123456789abcdef0`) or by the link, each optionally followed by the `-part1` of udev's links for a partition.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -13,12 +13,12 @@ use std::path::{Path, PathBuf};
 use crate::block::{BlockDeviceKind, Device, Devices};
 use crate::root::Root;
 
-/// Beginning of udev's links to EBS volumes (60-persistent-storage.rules of systemd).
+/// Prefix of udev's links to EBS volumes (60-persistent-storage.rules of systemd).
 const LINK: &str = "/dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_";
-/// Numbers of hexadecimal digits of an id: today's, and that of volumes made before 2018 (EC2 User Guide, "Resource
-/// IDs").
+/// Numbers of hexadecimal digits of an id: the present one, and that of volumes created before 2018 (EC2 User Guide,
+/// "Resource IDs").
 const LENGTHS: [usize; 2] = [17, 8];
-/// Volumes that an error lists.
+/// Maximum number of volumes that an error lists.
 const MAX_LISTED_VOLUMES: usize = 8;
 
 /// Id of an EBS volume, such as `vol-0123456789abcdef0`.
@@ -28,7 +28,7 @@ pub struct VolumeId {
 }
 
 impl VolumeId {
-    /// Reads an id, with its dash or, as a serial number, without.
+    /// Parses an id, with its dash or, as a serial number, without.
     pub fn parse(word: &str) -> Option<VolumeId> {
         let digits = word.strip_prefix("vol")?;
         let digits = digits.strip_prefix('-').unwrap_or(digits);
@@ -39,7 +39,7 @@ impl VolumeId {
         })
     }
 
-    /// The id of the volume that a disk, or the disk of a partition, is.
+    /// The volume id of a disk, or of the disk of a partition.
     pub fn of(device: &Device) -> Option<VolumeId> {
         VolumeId::parse(device.serial.as_deref()?.trim())
     }
@@ -56,7 +56,7 @@ impl fmt::Display for VolumeId {
     }
 }
 
-/// Error of a volume that names no disk of this host.
+/// Error of a volume without exactly one disk on this host.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VolumeError {
     /// No disk has the volume's id.
@@ -64,7 +64,7 @@ pub enum VolumeError {
     NotAttached {
         /// Id of the volume that was named.
         id: VolumeId,
-        /// The volumes that are, with their nodes.
+        /// The attached volumes, with their nodes.
         attached: Vec<(VolumeId, String)>,
     },
     /// Several disks have it.
@@ -85,7 +85,7 @@ pub enum VolumeError {
         /// The partition's number.
         partition: u32,
     },
-    /// The disks are unknown.
+    /// The disks cannot be listed.
     #[error("the disk of {id} cannot be looked up: {why}")]
     Unknown {
         /// Id of the volume that was named.
@@ -112,8 +112,8 @@ fn listed(attached: &[(VolumeId, String)]) -> String {
     format!("which has {}", names.join(", "))
 }
 
-/// Puts the path of a disk in the place of a volume's id in an argument: the whole word, or what stands before an `=`
-/// (`vol-0123456789abcdef0=ext4`). Another word stays as it is, and so does a link that is there.
+/// Replaces a volume's id in an argument with the path of its disk: the whole word, or the part before an `=`
+/// (`vol-0123456789abcdef0=ext4`). Another word is left unchanged, and so is a link that exists.
 ///
 /// # Errors
 /// When the volume is not one disk of this host.
@@ -131,7 +131,7 @@ pub fn name_disk(word: &mut OsString, root: &Root) -> Result<(), VolumeError> {
     let link = name.link();
     let found = match name.find(&devices) {
         Ok(disk) => disk.node(),
-        // Where sysfs hides the serial numbers, udev's link may be there.
+        // If sysfs hides the serial numbers, udev's link may exist.
         Err(VolumeError::NotAttached { .. }) if root.locate(&link).exists() => link,
         Err(error) => return Err(error),
     };
@@ -159,7 +159,7 @@ impl VolumeName {
             Some((text, number)) => (text, Some(number.parse().ok()?)),
             None => (text, None),
         };
-        // Newer rules name the namespace too, of which a volume has one.
+        // Newer rules also append the namespace, of which a volume has one.
         let id = text.strip_suffix("_1").filter(|_| of_link.is_some());
         Some(VolumeName {
             id: VolumeId::parse(id.unwrap_or(text))?,
@@ -230,7 +230,7 @@ mod tests {
     const FIRST: &str = "vol-0123456789abcdef0";
     const SECOND: &str = "vol-0fedcba9876543210";
 
-    /// A host with these disks, by name and serial number, the first with a partition.
+    /// A host with these disks, by name and serial number; the first has a partition.
     fn host(disks: &[(&str, &str)]) -> (tempfile::TempDir, Root) {
         let place = tempfile::tempdir().unwrap();
         let root = Root::under(place.path());
@@ -308,7 +308,7 @@ mod tests {
         ] {
             assert_eq!(named(word, &root).as_deref(), Ok(word), "{word}");
         }
-        // A link that is there leads to its disk by itself, also where the serial number is hidden.
+        // An existing link leads to its disk by itself, even if the serial number is hidden.
         let link = format!("{LINK}vol0fedcba9876543210");
         fs::create_dir_all(root.dev.join("disk/by-id")).unwrap();
         fs::write(root.locate(Path::new(&link)), "").unwrap();

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
-/// Time after which a browser is taken to hang.
+/// Time after which a browser is considered to hang.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Result of opening a page.
@@ -109,8 +109,8 @@ pub fn open_page(name: &str, page: &str) -> Option<RenderedPage> {
     })
 }
 
-/// The addresses in Chromium's network log that a page requested. The browser requests some of its
-/// own accord, such as its updates: those have no page's origin.
+/// The addresses in Chromium's network log that a page requested. The browser makes requests of its own, such as for
+/// updates: those do not have a page's origin.
 fn requests(log: &[u8]) -> Vec<String> {
     let log: serde_json::Value = serde_json::from_slice(log).unwrap();
     let events = log["events"].as_array().unwrap();
@@ -147,7 +147,7 @@ pub fn assert_drawn(name: &str, page: &str) {
 
 /// Checks that the page as a whole is not wider than a window of 400 px, once its charts are drawn.
 pub fn assert_narrow(name: &str, page: &str) {
-    // A frame: a window of Chromium's has a least width.
+    // In a frame, since a window of Chromium has a minimum width.
     let source = page.replace('&', "&amp;").replace('"', "&quot;");
     let frame = format!(
         "<iframe style='width: 400px; height: 1000px; border: 0' onload='measure(this)' srcdoc=\"{source}\">\
@@ -176,8 +176,8 @@ pub fn assert_narrow(name: &str, page: &str) {
 /// Maximum size of a page in bytes, besides its data.
 const MAX_PAGE_BYTES: usize = 400 * 1024;
 
-/// Checks that the page is small next to its charts' data, and that nothing but the comment in the library names a
-/// host.
+/// Checks that the page is small compared with its charts' data, and that it contains no host name except in the
+/// comment of the library.
 pub fn assert_small(page: &str) {
     let (before, rest) = page.split_once("id=\"figures\">").unwrap();
     let (_, after) = rest.split_once("</script>").unwrap();

@@ -1,8 +1,7 @@
-//! Charts, and the parts that they have in common.
+//! Charts and their common parts.
 //!
-//! A colour is the name of a style property, such as `var(--run-0)`, or `var(--run-0) 20%` where it
-//! is to be seen through; the page's script puts the theme's colour in its place, so that a figure
-//! is the same in light and dark.
+//! A colour is the name of a style property, such as `var(--run-0)`, or `var(--run-0) 20%` for a transparent one. The
+//! page's script replaces it with the theme's colour, so that a figure is the same in light and dark mode.
 
 use crate::plot::{
     Anchor, Annotation, Axis, Dash, Hover, Layout, Line, Scale, Shape, ShapeKind, Trace,
@@ -25,7 +24,7 @@ pub struct Figure {
     pub layout: Layout,
 }
 
-/// A chart and what is written around it.
+/// A chart with its title and caption.
 pub struct Chart {
     /// Title above the chart.
     pub title: String,
@@ -40,12 +39,12 @@ pub fn colour_index(slot: usize) -> usize {
     slot % COLOURS
 }
 
-/// An axis with a title and nothing that draws attention.
+/// An axis with a title, in the default style.
 pub fn axis(title: &str) -> Axis {
     Axis::new().title(title)
 }
 
-/// A logarithmic axis of latency, in seconds, that holds `low` to `high` nanoseconds.
+/// A logarithmic axis of latency, in seconds, for values from `low` to `high` nanoseconds.
 pub fn latency_axis(low: u64, high: u64) -> Axis {
     let (low, high) = (low.max(1) as f64 / 1e9, high.max(1) as f64 / 1e9);
     // Room at both ends, and for a single value too.
@@ -61,20 +60,21 @@ pub fn latency_axis(low: u64, high: u64) -> Axis {
 
 /// A named moment on a chart's time axis.
 pub struct Marker<'a> {
-    /// Place on the axis: a time of day, or seconds.
+    /// Position on the axis: a time of day, or seconds.
     pub place: String,
-    /// Place as a share of the axis, from 0 to 1.
+    /// Position as a share of the axis, from 0 to 1.
     pub share: f64,
     /// Name of the marker.
     pub name: &'a str,
 }
 
-/// Width of the narrowest plot, in pixels, and of a letter of a marker's name.
+/// Width of the narrowest plot, in pixels.
 const PLOT_WIDTH: f64 = 270.0;
+/// Width of a letter of a marker's name, in pixels.
 const LETTER_WIDTH: f64 = 6.2;
 
-/// A line for each marker, and its name at the upper end, left or right of the line where there is room. Names
-/// that would be printed over each other are below each other.
+/// A line for each marker, and its name at the upper end, left or right of the line where there is room. Names that
+/// would overlap are put below each other.
 pub fn markers(markers: &[Marker<'_>]) -> (Vec<Shape>, Vec<Annotation>) {
     let lines = markers.iter().map(|marker| {
         Shape::new()
@@ -109,7 +109,7 @@ fn is_left_of_line(marker: &Marker<'_>) -> bool {
     marker.share > 0.5
 }
 
-/// Part of the axis that a marker's name takes, from its start to its end.
+/// Part of the axis that a marker's name takes: its start and end, 0 to 1.
 fn span(marker: &Marker<'_>) -> (f64, f64) {
     let width = (marker.name.chars().count() + 1) as f64 * LETTER_WIDTH / PLOT_WIDTH;
     if is_left_of_line(marker) {
@@ -135,7 +135,7 @@ fn rows(spans: &[(f64, f64)]) -> Vec<usize> {
     rows
 }
 
-/// The layout of every chart.
+/// The default layout of a chart.
 pub fn layout(x: Axis, y: Axis, legend: bool) -> Layout {
     Layout::new()
         .x_axis(x)
@@ -165,7 +165,7 @@ mod tests {
             marker(0.98, "deploy 6"),
         ];
         assert_eq!(rows_of(&close), [0, 1, 2, 0, 0, 1]);
-        // None of them leaves the chart at its right end.
+        // None of them extends beyond the right end of the chart.
         assert!(close.iter().all(|marker| span(marker).1 <= 1.0));
     }
 

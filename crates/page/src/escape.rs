@@ -1,4 +1,4 @@
-//! Escaping of data, which stands in the page as text, whatever it holds.
+//! Escaping of data, which appears in the page as text, whatever its contents.
 
 use std::fmt;
 
@@ -24,21 +24,21 @@ impl Escaper for Html {
     }
 }
 
-/// Units that stay in one line with the number before them.
+/// Units that are kept on one line with the number before them.
 const UNITS: [&str; 20] = [
     "%", "ns", "us", "µs", "ms", "s", "min", "h", "days", "IOPS", "B", "KiB", "MiB", "GiB", "TiB",
     "B/s", "KiB/s", "MiB/s", "GiB/s", "sectors",
 ];
 
-/// Longest option that stays in one line, in characters: a longer word of data would be wider than the page.
+/// Maximum length of an option that is kept on one line, in characters: a longer word could be wider than the page.
 const MAX_OPTION_CHARS: usize = 30;
 
-/// A word without the signs around it.
+/// A word without surrounding punctuation.
 fn bare(word: &str) -> &str {
     word.trim_matches(|c| ".,;:()".contains(c))
 }
 
-/// A sentence as markup, in which no line ends within an option or between a number and its unit.
+/// A sentence as markup, without line breaks within an option or between a number and its unit.
 pub fn sentence(text: &str) -> String {
     let mut markup = String::new();
     let mut words = text.split(' ').peekable();
@@ -66,13 +66,13 @@ pub fn sentence(text: &str) -> String {
     markup
 }
 
-/// `text` for charts, which show markup as it stands.
+/// `text` for charts, which show markup as it is.
 pub fn plain(text: &str) -> String {
     text.chars().map(visible).collect()
 }
 
-/// A character in visible form. Control characters have none, and those that turn the reading direction would show
-/// another path than was measured.
+/// A visible replacement for a character. Control characters are invisible, and those that change the text direction
+/// would show another path than the measured one.
 fn visible(c: char) -> char {
     match c {
         '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => '\u{fffd}',

@@ -21,7 +21,7 @@ pub const STYLE: &str = concat!(
 );
 /// Style of pages with tables of ranks.
 pub const TABLE_STYLE: &str = include_str!("sweep.css");
-/// uPlot 1.6.32, as published (MIT, whose text goes along): axes, ticks, zoom and pointer of the charts.
+/// uPlot 1.6.32, as published (MIT; its license text is included): axes, ticks, zoom and pointer of the charts.
 pub const LIBRARY: &str = concat!(
     "/*! ",
     include_str!("uplot/LICENSE"),
@@ -62,7 +62,7 @@ impl Figures {
 #[template(path = "frame.html")]
 struct Frame<'a> {
     title: &'a str,
-    /// Nonce of the page's own scripts, which nothing that comes from data can have.
+    /// Nonce of the page's own scripts, which data cannot contain.
     nonce: String,
     style: &'a [&'a str],
     library: &'static str,
@@ -71,7 +71,7 @@ struct Frame<'a> {
     figures: &'a [Figure],
 }
 
-/// The page with this title and main part. `style` is that of the main part, beside the style of all pages.
+/// The page with this title and main part. `style` is added to the style of all pages.
 ///
 /// # Errors
 /// When a template fails.
@@ -93,8 +93,8 @@ pub fn page(
     Ok(frame.render()?.into_bytes())
 }
 
-/// An unpredictable number (nonce). The content security policy lets only scripts run that carry
-/// it, so a script that came in with a path or a host name would not.
+/// An unpredictable number (nonce). The content security policy only permits scripts that have it, so that a script in
+/// a path or a host name would not run.
 fn nonce() -> String {
     format!("{:016x}", RandomState::new().build_hasher().finish())
 }

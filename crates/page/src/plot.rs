@@ -1,8 +1,9 @@
-//! The content of a chart, as the page's script reads it: traces, axes, shapes and annotations.
+//! The content of a chart, in the form that the page's script reads: traces, axes, shapes and annotations.
 
 use serde::Serialize;
 
-/// A builder of optional fields: those of `into` take whatever converts, those of `exact` the type itself.
+/// A builder of optional fields: setters of `into` fields accept any convertible value, those of `exact` fields only
+/// the type itself.
 macro_rules! document {
     ($(#[$doc:meta])* $name:ident {
         into { $($into:ident: $into_type:ty = $into_key:literal,)* }
@@ -39,7 +40,7 @@ macro_rules! keywords {
     };
 }
 
-/// A place on an axis: a number, the name of a category or a time of day, or a gap.
+/// A position on an axis: a number, the name of a category or a time of day, or a gap.
 #[derive(Clone, Debug, Serialize)]
 #[serde(untagged)]
 pub enum AxisValue {
@@ -78,7 +79,7 @@ keywords!(
     Dash { Solid = "solid", Dash = "dash", Dot = "dot", DashDot = "dashdot", }
 );
 keywords!(
-    /// The way from point to point: straight, or level and then upright.
+    /// Interpolation between points: straight, or horizontal and then vertical.
     LineShape { Linear = "linear", Hv = "hv", }
 );
 keywords!(
@@ -96,7 +97,7 @@ keywords!(
     Fill { ToPrevious = "previous", ToSelf = "self", }
 );
 keywords!(
-    /// The sign at each point; a full circle where none is named.
+    /// The symbol at each point; by default a filled circle.
     Symbol { CircleOpen = "circle-open", DiamondOpen = "diamond-open", TickOpen = "tick", }
 );
 keywords!(
@@ -114,7 +115,7 @@ keywords!(
     Scale { Linear = "linear", Log = "log", Date = "date", Category = "category", }
 );
 keywords!(
-    /// The points that are named under the pointer: one of each line, or the nearest.
+    /// The points that are labelled under the pointer: one of each line, or the nearest.
     Hover { X = "x", Closest = "closest", }
 );
 keywords!(
@@ -141,7 +142,7 @@ document!(
     }
 );
 document!(
-    /// Intervals around points: what they reach beyond each, upward and downward.
+    /// Intervals around points: their extent upward and downward.
     Whiskers {
         into { color: String = "color", }
         exact { array: Vec<f64> = "up", array_minus: Vec<f64> = "down", thickness: f64 = "width", }
@@ -163,7 +164,7 @@ document!(
     }
 );
 document!(
-    /// A line or an area that is no measurement. Where both places of an axis are missing it has the whole of it.
+    /// A line or an area that is not a measurement. An axis without both positions is covered completely.
     Shape {
         into {
             x0: AxisValue = "x0", x1: AxisValue = "x1", y0: AxisValue = "y0", y1: AxisValue = "y1",
@@ -180,7 +181,7 @@ document!(
     }
 );
 document!(
-    /// Axes and what is drawn next to the measurements.
+    /// Axes, and everything that is drawn besides the measurements.
     Layout {
         into { }
         exact {
@@ -190,7 +191,7 @@ document!(
     }
 );
 document!(
-    /// The key of a heat map's colours.
+    /// The legend of a heat map's colours.
     ColorBar {
         into { title: String = "title", }
         exact { tick_values: Vec<f64> = "ticks", tick_text: Vec<String> = "texts", }
@@ -216,14 +217,15 @@ document!(
 );
 
 impl Trace {
-    /// Points of places `x` and `y`.
+    /// A trace of points at `x` and `y`.
     pub fn points<X: Into<AxisValue>, Y: Into<AxisValue>>(x: Vec<X>, y: Vec<Y>) -> Trace {
         Trace::default()
             .x(x.into_iter().map(Into::into).collect())
             .y(y.into_iter().map(Into::into).collect())
     }
 
-    /// A heat map: a row of `z` for each of `y`, from below; places with one more than `z` has are edges.
+    /// A heat map: a row of `z` for each of `y`, starting at the bottom; positions with one more entry than `z` are
+    /// edges.
     pub fn heat_map<X: Into<AxisValue>, Y: Into<AxisValue>>(
         x: Vec<X>,
         y: Vec<Y>,

@@ -1,4 +1,4 @@
-//! The ticks of a logarithmic axis of latency. They keep their unit between the decades.
+//! The ticks of a logarithmic axis of latency, with the same unit within a decade.
 
 use ui::format;
 
@@ -12,10 +12,10 @@ const LADDERS: [&[f64]; 5] = [
         1.0, 1.2, 1.4, 1.6, 1.8, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 5.5, 6.0, 7.0, 8.0, 9.0,
     ],
 ];
-/// Least number of ticks on an axis.
+/// Minimum number of ticks on an axis.
 const MIN_TICKS: usize = 4;
 
-/// Rounds to five significant digits: more than a chart can show, and a third of the bytes.
+/// Rounds to five significant digits: more than a chart can show, in a third of the bytes.
 pub fn rounded(value: f64) -> f64 {
     if value == 0.0 || !value.is_finite() {
         return 0.0;
@@ -24,8 +24,8 @@ pub fn rounded(value: f64) -> f64 {
     (value * scale).round() / scale
 }
 
-/// Ticks between two decimal logarithms of seconds, each with its place in seconds and its text, from the sparsest
-/// ladder that has enough of them.
+/// Ticks between two decimal logarithms of seconds, each with its position in seconds and its text, from the sparsest
+/// ladder with enough of them.
 pub(crate) fn logarithmic(from: f64, to: f64) -> Vec<(f64, String)> {
     let on = |ladder: &[f64]| -> Vec<(f64, String)> {
         let decades = from.floor() as i32..=to.ceil() as i32;
@@ -43,7 +43,7 @@ pub(crate) fn logarithmic(from: f64, to: f64) -> Vec<(f64, String)> {
         }
     }
     if ticks.len() < 2 {
-        // Narrower than any ladder: wherever it may be.
+        // The range is narrower than any ladder: evenly spaced ticks.
         let at = |share: f64| 10_f64.powf(from + (to - from) * share);
         ticks = [0.2, 0.8]
             .map(at)

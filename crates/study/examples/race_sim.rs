@@ -1,5 +1,5 @@
-//! Races of simulated hosts whose truth is known: how often the kept are the true best, and at which
-//! cost. `bench/race-sim` builds and runs it.
+//! Simulated races of hosts with known levels: how often the kept hosts are the true best, and the cost.
+//! `bench/race-sim` builds and runs it.
 #![allow(clippy::print_stdout, reason = "a program that prints a table")]
 
 use std::time::Instant;
@@ -16,7 +16,7 @@ struct Args {
     trials: Option<usize>,
     keep: usize,
     seed: u64,
-    /// Only this case, such as `plain`.
+    /// Only the case of this name, such as `plain`.
     case: Option<String>,
 }
 
@@ -96,7 +96,7 @@ fn parse_args(mut args: impl Iterator<Item = String>) -> Result<Args, String> {
     Ok(parse_args)
 }
 
-/// The plain one, and what it is like when something is worse.
+/// The plain case, and variants of it in which one thing is worse.
 fn cases(keep: usize) -> Vec<(&'static str, Population, Rule)> {
     let rule = Rule::keeping(keep);
     let plain = ("plain", Population::plain(), rule);
@@ -117,7 +117,7 @@ fn cases(keep: usize) -> Vec<(&'static str, Population, Rule)> {
         worse("memory 0.5", &|of| of.conditions.memory = 0.5),
         worse("heavy tails", &|of| of.conditions.heavy = true),
         worse("spread 5 %", &|of| of.spread = 0.05),
-        // Shows what the rounds in which slowness had its chance add to the slowest decision.
+        // Shows how much the rounds required before a host is kept ([`Rule::unseen`]) add to the slowest decision.
         (
             "kept without proof",
             Population::plain(),

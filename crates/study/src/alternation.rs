@@ -1,16 +1,16 @@
-//! A rate that goes back and forth between two levels.
+//! A rate that alternates between two levels.
 
 use crate::noise::mean;
 
-/// A shorter series cannot come back twice.
+/// Minimum length of a series: a shorter one cannot return to a level twice.
 const MIN_SLICES: usize = 20;
-/// Two levels in means of several slices.
+/// Criteria for two levels in means of several slices.
 struct PooledLevels {
     slices: usize,
-    /// Minimum ratio of the higher level to the lower one: a smaller one may be noise with memory.
+    /// Minimum ratio of the higher level to the lower one: a smaller one may be autocorrelated noise.
     apart: f64,
-    /// Maximum share of the variance that two levels leave over. Two halves of normal noise leave 36 %, of a uniform
-    /// drift 25 %, of a sine 19 %.
+    /// Maximum share of the variance that remains around two levels. It is 36 % for the two halves of normal noise, 25
+    /// % for a uniform drift, 19 % for a sine.
     left: f64,
 }
 
@@ -31,9 +31,9 @@ const POOLED: [PooledLevels; 3] = [
         left: 0.16,
     },
 ];
-/// Minimum share of the slices that each level holds: fewer are outliers.
+/// Minimum share of the slices at each level: fewer are outliers.
 const MIN_LEVEL_SHARE: f64 = 0.1;
-/// Minimum mean number of slices for which a level lasts: faster changes are grants of a limit.
+/// Minimum mean length of a stay at a level, in slices: faster changes are the grants of a limit.
 const MIN_LEVEL_SLICES: usize = 3;
 
 /// Two levels between which a rate changes.
@@ -43,14 +43,15 @@ pub struct Alternation {
     pub low: f64,
     /// The mean of the slices at the higher level.
     pub high: f64,
-    /// Number of changes from one to the other: two at least.
+    /// Number of changes between the levels, at least two.
     pub changes: usize,
 }
 
-/// The two levels between which `slices` alternate, if they do. A single change is a step (see [`crate::level`]).
+/// The two levels between which `slices` alternate; `None` otherwise. A single change is a step (see
+/// [`crate::level`]).
 ///
-/// A limit that grants in lumps, or a host without a free processor, scatters slices around their level, and means of
-/// several much less: so two and four slices together are examined too.
+/// A limit that grants in lumps, or a host without a free processor, scatters slices around their level, but means of
+/// several slices much less: therefore means of two and of four slices are examined too.
 pub fn find(slices: &[f64]) -> Option<Alternation> {
     POOLED.into_iter().find_map(|levels| {
         let pooled: Vec<f64> = slices.chunks_exact(levels.slices).map(mean).collect();
@@ -72,7 +73,7 @@ impl PooledLevels {
         }
         let (low, high) = (mean(&below), mean(&above));
         let left = spread(&above) + spread(&below);
-        // At a level of nothing the disk does not answer, which is another finding.
+        // At a level of zero the disk completes nothing, which is another finding.
         let answers = 2 * below.iter().filter(|mean| **mean > 0.0).count() > below.len();
         let two_levels = answers && high >= self.apart * low && left <= self.left * spread(means);
         let changes = changes(means, middle);
@@ -81,7 +82,7 @@ impl PooledLevels {
     }
 }
 
-/// The value that parts the slices into two groups which scatter least.
+/// The threshold that divides the slices into the two groups with the least scatter.
 fn best_middle(slices: &[f64]) -> Option<f64> {
     let mut sorted = slices.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -91,7 +92,7 @@ fn best_middle(slices: &[f64]) -> Option<f64> {
     for (at, pair) in sorted.windows(2).enumerate() {
         before += pair[0];
         let below = at as f64 + 1.0;
-        // What lies between the groups is what they do not leave over.
+        // The variance between the groups is the part that they explain.
         let apart = before / below - (sum - before) / (count - below);
         let between = below * (count - below) * apart * apart;
         if best.is_none_or(|(most, _)| between > most) {
@@ -107,8 +108,8 @@ fn spread(slices: &[f64]) -> f64 {
     slices.iter().map(|x| (x - mean).powi(2)).sum()
 }
 
-/// Number of times that the slices cross `middle`, without single ones between two others: one slice may hold parts
-/// of both levels.
+/// Number of crossings of `middle`, ignoring a single slice between two others: one slice may contain parts of both
+/// levels.
 fn changes(slices: &[f64], middle: f64) -> usize {
     let sides: Vec<bool> = slices.iter().map(|slice| *slice > middle).collect();
     let mut now = sides[0];
@@ -147,7 +148,7 @@ mod tests {
         }
     }
 
-    /// Grants of half a slice more or less, and slices of a host without a free processor.
+    /// Grants that are early or late by half a slice, and slices of a host without a free processor.
     #[test]
     fn two_levels_are_found_under_lumps_that_means_even_out() {
         let mut rng = Rng::new(6);
@@ -162,7 +163,7 @@ mod tests {
                         granted.round()
                     })
                     .collect();
-                // What is granted late of the higher level counts at the lower one.
+                // The late part of a grant of the higher level counts at the lower level.
                 find(&slices).is_some_and(|found| {
                     (low..2.5 * low).contains(&found.low) && (found.high / high - 1.0).abs() < 0.15
                 })

@@ -1,8 +1,8 @@
-//! Moments at which a series changed, found without a given position: E-divisive (Matteson and James, 2014), which
-//! finds any change of distribution and any number of changes.
+//! Moments at which a series changed: E-divisive (Matteson and James, 2014), which finds any change of distribution,
+//! any number of changes, and their positions.
 //!
-//! It works on ranks, and no stretch is shorter than [`MIN_STRETCH_SLOTS`]: a single spike is no change. Permutations
-//! of blocks decide what chance does, and a change must also jump more than noise with the memory of the series does.
+//! It uses ranks, and no segment is shorter than [`MIN_STRETCH_SLOTS`]: a single spike is no change. Permutations of
+//! blocks give the significance, and a change must also exceed the jumps of autocorrelated noise.
 
 use std::ops::Range;
 
@@ -11,32 +11,33 @@ use record::random::SplitMix64;
 use crate::energy::{SampleSplit, block_length, shuffle_blocks};
 use crate::shift::{MIN_SLOTS, jump_tail, ranks};
 
-/// Shortest stretch between two changes, in slots: a shorter one could not be compared ([`MIN_SLOTS`], and one slot
-/// in which the change is under way), and would separate a change from the values that it is compared with.
+/// Minimum length of a segment between two changes, in slots: a shorter one could not be compared ([`MIN_SLOTS`], and
+/// one slot for the change itself), and would separate a change from the values that it is compared with.
 pub const MIN_STRETCH_SLOTS: usize = MIN_SLOTS + 1;
 
-/// Permutations of one test: a p of 0.01 needs at least 99.
+/// Number of permutations of one test: a p of 0.01 needs at least 99.
 const PERMUTATIONS: usize = 199;
-/// Largest p of a change by permutations.
+/// Maximum p of a change by permutations.
 const LEVEL: f64 = 0.01;
-/// Largest p of a jump by noise with memory. It is small, because the place was chosen to make the change large.
+/// Maximum p of a jump under autocorrelated noise. It is small, because the position was chosen to make the change
+/// large.
 const JUMP_LEVEL: f64 = 1e-4;
-/// Slots by which the largest energy statistic may miss the jump.
+/// Maximum distance of the jump from the largest energy statistic, in slots.
 const MAX_MISS_SLOTS: usize = 3;
 
 /// A change of a series.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ChangePoint {
-    /// Index of the first slot after it.
+    /// Index of the first slot after the change.
     pub at: usize,
-    /// Probability that noise with the memory of the series jumps as much there.
+    /// Probability of as large a jump there under noise with the memory of the series.
     pub p: f64,
 }
 
 /// Changes of `values`, in order.
 ///
-/// A series of up to some hundred values; the time grows with the square of the length. Values that are not finite
-/// count as zero. Empty where there are fewer than two stretches' worth.
+/// For series of up to some hundred values; the run time grows with the square of the length. Values that are not
+/// finite count as zero. Empty for less than two segments.
 pub fn change_points(values: &[f64]) -> Vec<ChangePoint> {
     let series = SeriesForms::new(values);
     let mut found = Vec::new();
@@ -54,11 +55,11 @@ pub fn change_points(values: &[f64]) -> Vec<ChangePoint> {
     found
 }
 
-/// A series as it is compared.
+/// A series in the forms used for comparison.
 struct SeriesForms {
     ranks: Vec<f64>,
-    /// Logarithms of a series that has them: ranks do not distinguish a jump far beyond all noise from one just
-    /// beyond it.
+    /// Logarithms, if all values have one: ranks do not distinguish a jump far beyond the noise from one just beyond
+    /// it.
     logs: Option<Vec<f64>>,
 }
 

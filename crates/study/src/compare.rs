@@ -14,7 +14,7 @@ pub struct RatioInterval {
 }
 
 impl RatioInterval {
-    /// A logarithm of a ratio give or take `half`; `None` where a bound is not finite.
+    /// The ratio whose logarithm is `mean` ± `half`; `None` if a bound is not finite.
     pub(crate) fn of_logs(mean: f64, half: f64) -> Option<Self> {
         let ratio = Self {
             ratio: mean.exp(),
@@ -24,8 +24,7 @@ impl RatioInterval {
         (ratio.low.is_finite() && ratio.high.is_finite()).then_some(ratio)
     }
 
-    /// The ratio with an interval to which another uncertainty is added: `half` is half of the interval of its
-    /// logarithm.
+    /// The ratio with an additional, independent uncertainty: `half` is half of the interval of its logarithm.
     pub(crate) fn widened(self, half: f64) -> Self {
         let wider = |own: f64| own.hypot(half).copysign(own).exp();
         Self {
@@ -45,8 +44,8 @@ impl RatioInterval {
 /// The ratio of the mean of `a` to that of `b`, two independent series of counts in slices of equal
 /// length.
 ///
-/// `None` if either has no [`mean_interval`], if a mean is not positive, or if the interval of `b`
-/// reaches zero: a ratio to something that may be nothing has no bound.
+/// `None` if either has no [`mean_interval`], if a mean is not positive, or if the interval of `b` reaches zero: then
+/// the ratio has no bound.
 pub fn ratio(a: &[f64], b: &[f64]) -> Option<RatioInterval> {
     ratio_of_intervals(mean_interval(a)?, mean_interval(b)?)
 }
@@ -79,7 +78,7 @@ pub fn ratio_of_intervals(a: Interval, b: Interval) -> Option<RatioInterval> {
     let ratio = a.mean / b.mean;
     let result = RatioInterval {
         ratio,
-        // A rate is never below zero, however little is known of it.
+        // A rate is never negative, however wide the interval.
         low: (ratio * low).max(0.0),
         high: ratio * high,
     };

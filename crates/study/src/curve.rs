@@ -1,8 +1,7 @@
-//! Search for the largest rate of requests whose 99th percentile is within a target.
+//! Search for the highest request rate whose 99th percentile of latency is within a target.
 //!
-//! A rate keeps the target when at most one request in a hundred takes longer. Trials at rates that rise and
-//! then close in say for which rates that is so beyond doubt and for which it is not; the answer lies
-//! between.
+//! A rate meets the target if at most one request in a hundred takes longer. Trials at rates that rise and then
+//! converge show which rates significantly meet or miss the target; the answer is between them.
 
 use crate::interval::mean_interval;
 
@@ -10,7 +9,7 @@ use crate::interval::mean_interval;
 const LATE_SHARE: f64 = 0.01;
 /// Probability that chance alone gives a result.
 const SIGNIFICANCE: f64 = 0.01;
-/// Share of the due requests that must complete for a disk to keep up.
+/// Minimum share of the due requests that must complete, below which the disk does not keep up.
 const MIN_COMPLETED_SHARE: f64 = 0.95;
 /// Maximum number of trials; the search then ends with the known bounds.
 pub const MAX_TRIALS: usize = 32;
@@ -31,7 +30,7 @@ pub struct SliceCompletions {
 pub struct Trial {
     /// Requests due a second.
     pub rate: f64,
-    /// Length in seconds.
+    /// Length of the trial in seconds.
     pub seconds: f64,
     /// Completions, slice by slice.
     pub slices: Vec<SliceCompletions>,
@@ -40,23 +39,22 @@ pub struct Trial {
 /// Result of a trial against the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TargetMet {
-    /// The rate keeps the target.
+    /// The rate meets the target.
     Yes,
-    /// The rate does not keep the target.
+    /// The rate misses the target.
     No,
-    /// Too little was seen to conclude, or the result lies too near the target.
+    /// Too few requests to conclude, or the result is too close to the target.
     Unclear,
 }
 
 /// Result of the search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CurveResult {
-    /// The best guess at the highest rate that keeps the target. `None` where no rate does, or all
-    /// do.
+    /// The best estimate of the highest rate that meets the target. `None` if no rate does, or all do.
     pub rate: Option<f64>,
-    /// The highest rate that was seen to keep it.
+    /// The highest rate that was measured to meet it.
     pub low: Option<f64>,
-    /// The lowest rate that was seen not to.
+    /// The lowest rate that was measured to miss it.
     pub high: Option<f64>,
 }
 
@@ -65,18 +63,17 @@ pub struct CurveResult {
 pub enum Next {
     /// Measure at this rate.
     Measure(f64),
-    /// The highest rate is known as precisely as was requested.
+    /// The highest rate is known with the requested precision.
     Found(CurveResult),
 }
 
 /// Result of a trial.
 ///
-/// Requests over the target come in clusters, since what delays one delays its neighbours: the interval of
-/// their surplus over slices takes that into account. It says nothing where hardly any are over, and there
-/// the Poisson law of their number has to agree too.
+/// Requests over the target come in clusters, since the cause of a delay delays neighbouring requests too: the
+/// interval of their excess over slices takes that into account. With hardly any requests over the target it is not
+/// reliable, and the Poisson law of their number has to agree too.
 ///
-/// A trial may end early for a `No`. For a `Yes` it may not: where the slow times come now and then,
-/// a short trial sees none of them.
+/// A trial may end early for a `No`, but not for a `Yes`: if slow periods are rare, a short trial sees none of them.
 pub fn judge(trial: &Trial) -> TargetMet {
     judge_all(trial.rate * trial.seconds, trial.slices.iter().copied())
 }
@@ -118,7 +115,7 @@ fn poisson_at_most(most: f64, mean: f64) -> f64 {
         log_term += (mean / number).ln();
         let term = log_term.exp();
         sum += term;
-        // Beyond the mean the terms only get smaller.
+        // Beyond the mean the terms decrease monotonically.
         if number > mean && term < 1e-12 {
             break;
         }
@@ -127,14 +124,14 @@ fn poisson_at_most(most: f64, mean: f64) -> f64 {
     sum.min(1.0)
 }
 
-/// Result of all trials at one rate.
+/// Result of all trials at one rate together.
 struct RateTrials {
     rate: f64,
     trials: usize,
     kept: TargetMet,
 }
 
-/// Results of the trials together, by rate, rising.
+/// Results of the trials by rate, in ascending order.
 fn known(trials: &[Trial]) -> Vec<RateTrials> {
     let mut rates: Vec<f64> = trials.iter().map(|trial| trial.rate).collect();
     rates.sort_by(f64::total_cmp);
@@ -153,12 +150,12 @@ fn known(trials: &[Trial]) -> Vec<RateTrials> {
         .collect()
 }
 
-/// Next step after `trials`: `first` is the rate to begin with, and `width` the wanted distance of the
-/// bounds, as a share of the rate.
+/// Next step after `trials`: `first` is the initial rate, and `width` the requested distance of the bounds, as a share
+/// of the rate.
 ///
-/// The rate doubles until one does not keep the target, and is then bisected; where a rate is too near to
-/// say, the gaps on both sides of it are closed instead. A bound is believed when it was measured twice: a
-/// disk with burst credit may keep a rate once that it cannot keep.
+/// The rate doubles until one misses the target, and is then bisected; if a rate is too close to the target to decide,
+/// the gaps on both sides of it are closed instead. A bound is accepted after two measurements: a disk with burst
+/// credit may meet the target once at a rate that it cannot sustain.
 pub fn next(trials: &[Trial], first: f64, width: f64) -> Next {
     let known = known(trials);
     let (Some(least), Some(most)) = (known.first(), known.last()) else {
@@ -205,7 +202,7 @@ fn between(known: &[RateTrials], low: f64, high: f64) -> impl DoubleEndedIterato
         .filter(move |rate| low < *rate && *rate < high)
 }
 
-/// The answer with its best guess: the middle of what is too near to say, or else of the bounds.
+/// The answer with its best estimate: the middle of the undecided rates, or else of the bounds.
 fn guessed(answer: CurveResult, known: &[RateTrials]) -> CurveResult {
     let (Some(low), Some(high)) = (answer.low, answer.high) else {
         return answer;
@@ -222,13 +219,13 @@ fn guessed(answer: CurveResult, known: &[RateTrials]) -> CurveResult {
     }
 }
 
-/// Result of `trials`, also of a search that is not at its end.
+/// Result of `trials`, possibly of an unfinished search.
 pub fn so_far(trials: &[Trial]) -> CurveResult {
     let known = known(trials);
     guessed(bounds(&known), &known)
 }
 
-/// The lowest rate that does not keep the target, and the highest below it that does.
+/// The lowest rate that misses the target, and the highest rate below it that meets it.
 fn bounds(known: &[RateTrials]) -> CurveResult {
     let high = known.iter().find(|known| known.kept == TargetMet::No);
     let below = |known: &&RateTrials| high.is_none_or(|high| known.rate < high.rate);
@@ -243,7 +240,7 @@ fn bounds(known: &[RateTrials]) -> CurveResult {
     }
 }
 
-/// True if the trials at `rate` together meet the target; `None` where there are none.
+/// Result of all trials at `rate` together; `None` if there are none.
 pub fn kept_at(trials: &[Trial], rate: f64) -> Option<TargetMet> {
     let found = known(trials).into_iter().find(|known| known.rate == rate);
     found.map(|known| known.kept)

@@ -7,8 +7,8 @@ pub(crate) fn student_tail(t: f64, degrees: f64) -> f64 {
     incomplete_beta(0.5 * degrees, 0.5, x)
 }
 
-/// The deviation that |t| exceeds with the probability `tail`, with `degrees` of freedom: the 95 %
-/// interval takes a tail of 0.05. Infinite where there is none, as with no freedom at all.
+/// The value that |t| exceeds with the probability `tail`, with `degrees` of freedom: a 95 % interval has a tail of
+/// 0.05. Infinite if there is none, as with zero degrees of freedom.
 pub(crate) fn student_quantile(tail: f64, degrees: f64) -> f64 {
     if !(tail > 0.0 && tail <= 1.0 && degrees > 0.0) {
         return f64::INFINITY;
@@ -21,7 +21,7 @@ pub(crate) fn student_quantile(tail: f64, degrees: f64) -> f64 {
             return f64::INFINITY;
         }
     }
-    // Each step halves the bracket; forty leave nothing of it that matters.
+    // Each step halves the bracket; forty give more precision than needed.
     for _ in 0..40 {
         let middle = 0.5 * (low + high);
         if student_tail(middle, degrees) > tail {

@@ -1,5 +1,5 @@
-//! Drift of the machine while many layouts were measured: one layout, the baseline, is measured again and
-//! again between the others.
+//! Drift of the machine while many layouts are measured: one layout, the baseline, is measured repeatedly between the
+//! others.
 
 use crate::compare::RatioInterval;
 use crate::distribution::student_quantile;
@@ -7,20 +7,19 @@ use crate::distribution::student_quantile;
 /// Drift of a baseline.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Drift {
-    /// Ratio of the last value to the first by the line that fits best, with its 95 % interval: 1.03 is a rise of 3
-    /// %. `None` with fewer than three points or where all were measured at one time.
+    /// Ratio of the last value to the first on the fitted line, with its 95 % interval: 1.03 is a rise of 3 %. `None`
+    /// with fewer than three points, or if all were measured at one time.
     pub change: Option<RatioInterval>,
-    /// The largest difference between two neighbours as a share of the earlier of them: -0.2 is a
-    /// fall of 20 %.
+    /// The largest difference between two consecutive points as a share of the earlier one: -0.2 is a fall of 20 %.
     pub jump: f64,
 }
 
 /// Drift of a series of times (seconds) and values (in any unit), in any order. Points whose value is not
 /// positive or not finite, or whose time is not finite, are left out; `None` if fewer than two remain.
 ///
-/// The line is fitted to the logarithms by least squares, with Student's t for the interval: noise from build
-/// to build is independent. A machine that wanders or jumps is not a line; its interval is wide, and
-/// [`Drift::jump`] tells.
+/// The line is fitted to the logarithms by least squares, with Student's t for the interval: the noise of builds is
+/// independent. A machine whose speed wanders or jumps does not fit a line; its interval is wide, and [`Drift::jump`]
+/// shows the jump.
 pub fn assess(points: &[(f64, f64)]) -> Option<Drift> {
     let sensible =
         |(time, value): &(f64, f64)| time.is_finite() && value.is_finite() && *value > 0.0;

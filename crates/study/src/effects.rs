@@ -1,19 +1,19 @@
-//! Effects of factors, from pairs of layouts that differ in one alone.
+//! Effects of factors, from pairs of layouts that differ in only one.
 
 use std::collections::BTreeMap;
 
 use crate::compare::RatioInterval;
 use crate::distribution::student_quantile;
 
-/// Minimum number of pairs from which it is known how much pairs differ.
+/// Minimum number of pairs for an estimate of how much pairs differ.
 const MIN_PAIRS: usize = 3;
 
 /// Two layouts that differ in one factor alone.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pair {
-    /// Layout with the setting that is compared with.
+    /// Layout with the reference setting.
     pub from: usize,
-    /// Layout with the other.
+    /// Layout with the other setting.
     pub to: usize,
     /// The values of `from` and of `to` in each block in which both were measured.
     pub blocks: Vec<(f64, f64)>,
@@ -47,10 +47,10 @@ impl SettingEffect {
 /// a time. Blocks in which a value is not positive and finite are left out, and pairs without a block;
 /// `None` if no pair remains.
 ///
-/// With three pairs or more the interval is Student's over the pairs: it is wide where the factor
-/// does one thing here and another there, and says what to expect of a pair like these. With fewer it
-/// is from block to block, and speaks of these pairs only. Pairs that share a layout are not
-/// independent, because that layout's luck is in both; they are averaged first and count as one.
+/// With three pairs or more the interval is Student's over the pairs: it is wide if the effect of the factor differs
+/// between pairs, and predicts a similar pair. With fewer it is over the blocks, and only describes these pairs. Pairs
+/// that share a layout are not independent, since the error of that layout is in both; they are averaged first and
+/// count as one.
 pub fn effect(pairs: &[Pair]) -> Option<SettingEffect> {
     let pairs: Vec<(&Pair, Vec<f64>)> = pairs
         .iter()
@@ -86,7 +86,7 @@ fn logs(pair: &Pair) -> Vec<f64> {
     both.map(|(from, to)| to.ln() - from.ln()).collect()
 }
 
-/// The means of the pairs, those that are linked by shared layouts averaged.
+/// Means of the pairs; pairs that share a layout, directly or through others, are averaged.
 fn groups(pairs: &[(&Pair, Vec<f64>)]) -> Vec<f64> {
     let mut group_of: BTreeMap<usize, usize> = BTreeMap::new();
     for (at, (pair, _)) in pairs.iter().enumerate() {
@@ -116,8 +116,8 @@ fn over_values(values: &[f64]) -> (f64, Option<f64>) {
     (centre, Some(student_quantile(0.05, count - 1.0) * error))
 }
 
-/// Half of the interval of the mean of the pairs, from how each differs from block to block. `None`
-/// if none was measured in two blocks.
+/// Half of the interval of the mean of the pairs, from the variation of each between blocks. `None` if none was
+/// measured in two blocks.
 fn over_blocks(pairs: &[(&Pair, Vec<f64>)]) -> Option<f64> {
     let degrees: f64 = pairs.iter().map(|(_, logs)| logs.len() as f64 - 1.0).sum();
     if degrees < 1.0 {
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn pairs_of_one_layout_count_once() {
-        // Three chunks against the same fourth: one group, so the blocks decide.
+        // Three chunk sizes against the same fourth: one group, so that the interval is over the blocks.
         let blocks = [(100.0, 103.0), (101.0, 102.0)];
         let shared = [
             pair(0, 1, &blocks),
@@ -186,7 +186,7 @@ mod tests {
         ];
         let pairs: Vec<(&Pair, Vec<f64>)> = shared.iter().map(|p| (p, logs(p))).collect();
         assert_eq!(groups(&pairs).len(), 1);
-        // Two groups that a later pair links.
+        // Two groups that a later pair joins.
         let linked = [
             pair(0, 1, &blocks),
             pair(2, 3, &blocks),

@@ -1,13 +1,13 @@
-//! Energy distance between two samples (Székely and Rizzo, 2013): zero where their distributions are equal, and
-//! positive for any difference, of level, spread or shape. Its p comes from permutations of blocks, so that
-//! neighbours that resemble each other do not look like a difference.
+//! Energy distance between two samples (Székely and Rizzo, 2013): zero if their distributions are equal, and positive
+//! for any difference of level, spread or shape. Its p comes from permutations of blocks, so that autocorrelation does
+//! not look like a difference.
 
 use record::random::SplitMix64;
 
-/// The most permutations of a test; the smallest p is one over one more.
+/// Maximum number of permutations of a test; the smallest p is 1 / (n + 1).
 const PERMUTATIONS: usize = 9999;
-/// Number of permutations with a statistic as large after which a test ends: its p is not small then (Besag and
-/// Clifford, 1991).
+/// Number of permutations with a statistic at least as large after which a test ends: its p is then not small (Besag
+/// and Clifford, 1991).
 const MAX_LARGER_STATISTICS: usize = 20;
 /// Minimum number of blocks of a series: with fewer there are too few permutations.
 const MIN_BLOCKS: usize = 10;
@@ -15,7 +15,7 @@ const MIN_BLOCKS: usize = 10;
 /// Division of a series into the sample before and the sample after.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SampleSplit {
-    /// Index of the first value after.
+    /// Index of the first value after the split.
     pub(crate) split: usize,
 }
 
@@ -57,14 +57,14 @@ impl SortedSeries {
     }
 }
 
-/// Probability of an energy distance as large where the two sides are of one distribution. 1 if a side is empty.
+/// Probability of an energy distance at least as large if both sides have the same distribution. 1 if a side is empty.
 pub(crate) fn two_sample(values: &[f64], sides: SampleSplit) -> f64 {
     if sides.split == 0 || sides.split >= values.len() {
         return 1.0;
     }
     let sorted = SortedSeries::new(values);
     let mut is_before: Vec<bool> = (0..values.len()).map(|at| at < sides.split).collect();
-    // Rounding must not make an equal statistic a smaller one.
+    // Rounding must not make an equal statistic count as smaller.
     let seen = sorted.statistic(&is_before) * (1.0 - 1e-9) - 1e-12;
     let length = block_length(values, sides);
     let mut random = SplitMix64::new(values.len() as u64);
@@ -81,8 +81,8 @@ pub(crate) fn two_sample(values: &[f64], sides: SampleSplit) -> f64 {
     (as_large + 1) as f64 / (PERMUTATIONS + 1) as f64
 }
 
-/// Length of the blocks within which values depend on each other: by the correlation of neighbours around the
-/// level of their own side, corrected for the bias of a short series (Kendall, 1954).
+/// Length of the blocks within which values depend on each other, from the lag-1 autocorrelation around the level of
+/// each side, corrected for the bias of a short series (Kendall, 1954).
 pub(crate) fn block_length(values: &[f64], sides: SampleSplit) -> usize {
     let (before, after) = values.split_at(sides.split);
     let (mut products, mut squares) = (0.0, 0.0);

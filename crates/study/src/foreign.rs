@@ -1,30 +1,30 @@
-//! I/O of others on a disk that is measured: its effect on the figure.
+//! Effect of foreign I/O on the figures of a measured disk.
 
-/// Share of the measured I/O below which foreign I/O is a note: the file system's own journal and the background of a
-/// quiet host do as much.
+/// Share of the measured I/O below which foreign I/O is a note: a file system's own journal and the background of a
+/// quiet host reach as much.
 const WARN_SHARE: f64 = 0.01;
 /// Share below which foreign I/O is ignored, however narrow the interval.
 const IGNORED_SHARE: f64 = 0.001;
 
-/// Share of the interval's half width by which foreign I/O may move the figure: 92 of 100 intervals are still right
-/// then; with half of the width 84 would be.
+/// Share of the interval's half width by which foreign I/O may shift the figure: then 92 of 100 intervals are still
+/// right; with half of the width 84 would be.
 const MAX_INTERVAL_SHARE: f64 = 0.25;
 
 /// Weight of foreign I/O against a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Weight {
-    /// Foreign I/O may move the interval off the truth, but takes less than a hundredth of the figure.
+    /// Foreign I/O may shift the figure out of its interval, but takes less than a hundredth of it.
     Slight,
-    /// Foreign I/O moves the figure further than the interval allows for.
+    /// Foreign I/O shifts the figure by more than the interval allows for.
     Misleading,
 }
 
-/// Weight of `foreign` operations (or bytes) against a figure of `measured` ones whose 95 % interval has this
-/// half width, as a fraction of the mean; `None` where they are too few to move it off the truth.
+/// Weight of `foreign` operations (or bytes) against a figure of `measured` ones whose 95 % interval has this half
+/// width, as a share of the mean; `None` if they are too few to invalidate the interval.
 ///
-/// A disk at a limit gives foreign I/O what it does not give the measurement. The interval tells how far
-/// chance moved the figure, and knows nothing of that: it stays right only where what others took is little
-/// next to its half width. Without an interval nothing hides the foreign share.
+/// On a disk at a limit, foreign I/O reduces the measured I/O. The interval reflects the noise but not this shift: it
+/// stays right only if the foreign share is small compared with its half width. Without an interval the foreign share
+/// alone decides.
 pub fn weigh(foreign: f64, measured: f64, half_width: Option<f64>) -> Option<Weight> {
     if !(foreign > 0.0 && measured >= 0.0) {
         return None;
@@ -45,7 +45,7 @@ mod tests {
     use crate::interval::mean_interval;
     use crate::simulate::Rng;
 
-    /// A disk with a limit, which others share: what the measurement gets in each slice of 8 s, and what they do.
+    /// A disk with a limit that others share: the I/O of the measurement in each slice of 8 s, and the foreign I/O.
     fn shared(rng: &mut Rng, cap: f64, theirs: f64, scatter: f64) -> (Vec<f64>, f64) {
         let mut foreign = 0.0;
         let slices = (0..80).map(|_| {
@@ -56,7 +56,7 @@ mod tests {
         (slices.collect(), foreign)
     }
 
-    /// Whatever the disk's speed, an interval that foreign I/O moved off the truth is not given without a finding.
+    /// Whatever the disk's speed, an interval that foreign I/O invalidates always has a finding.
     #[test]
     fn foreign_io_that_moves_the_figure_off_its_interval_is_found_at_any_speed() {
         let mut rng = Rng::new(7);
@@ -72,7 +72,7 @@ mod tests {
                         let wrong = !interval.contains(cap / 10.0);
                         unseen += u32::from(wrong && found < Some(Weight::Misleading));
                     }
-                    // The interval alone is wrong 5 times in 100; the rest is chance, and the quarter of its width.
+                    // The interval alone is wrong 5 times in 100; the rest is from the allowed quarter of its width.
                     assert!(unseen <= 26, "{cap} {scatter} {theirs}: {unseen}");
                 }
             }

@@ -1,12 +1,12 @@
-//! The mean of an autocorrelated series, with its interval.
+//! The mean of an autocorrelated series, with its confidence interval.
 
 use crate::noise::{Noise, ScaledSeries, batch_means, ones};
 
-/// Minimum number of values of a series: with fewer, too little is known of its autocorrelation.
+/// Minimum length of a series: with fewer values its autocorrelation cannot be estimated.
 pub const MIN_SLICES: usize = 20;
 
-/// Probability that the noise exceeds the half width. Not 5 %: the grid of the noise is coarse and real
-/// series are not normal, and simulation shows that this is what covers 95 times in 100.
+/// Nominal probability that the noise exceeds the half width. It is below 5 %, because the grid of the noise is coarse
+/// and real series are not normal; by simulation it gives a coverage of 95 %.
 const TAIL_PROBABILITY: f64 = 0.045;
 
 /// A mean and the bounds of its 95 % interval, in the unit of the series.
@@ -14,14 +14,14 @@ const TAIL_PROBABILITY: f64 = 0.045;
 pub struct Interval {
     /// Mean of the series.
     pub mean: f64,
-    /// The lower bound. It may lie below zero where little is known.
+    /// The lower bound; it may be negative with few data.
     pub low: f64,
     /// The upper bound.
     pub high: f64,
 }
 
 impl Interval {
-    /// The interval of `mean` give or take `half_width`.
+    /// The interval `mean` ± `half_width`.
     pub(crate) fn around(mean: f64, half_width: f64) -> Self {
         Self {
             mean,
@@ -30,8 +30,8 @@ impl Interval {
         }
     }
 
-    /// Half the width of the interval as a fraction of the mean: 0.03 means "within 3 %". Infinite
-    /// where the mean is zero and the width is not.
+    /// Half the width of the interval as a share of the mean: 0.03 is "within 3 %". Infinite if the mean is zero and
+    /// the width is not.
     pub fn half_width_fraction(&self) -> f64 {
         let half = 0.5 * (self.high - self.low);
         if half == 0.0 {
@@ -50,14 +50,14 @@ impl Interval {
 /// The mean of a stationary series (counts in slices of equal length, in time order) with its 95 %
 /// interval.
 ///
-/// Neighbouring slices need not be independent. The series is averaged in at most 100 batches, and
-/// the autocorrelation that the batch means still have is estimated by restricted likelihood over a grid. The
-/// interval is the mixture of Student t intervals that the grid gives, so that it widens where the series is
-/// too short to show its autocorrelation. Simulated coverage is in the tests.
+/// Consecutive slices may be autocorrelated. The series is averaged in at most 100 batches, and the remaining
+/// autocorrelation of the batch means is estimated by restricted likelihood over a grid. The interval is the mixture
+/// of Student t intervals over the grid, so that it is wider if the series is too short to show its autocorrelation.
+/// Simulated coverage is in the tests.
 ///
-/// `None` with fewer than [`MIN_SLICES`] values or with one that is not finite. No method can
-/// see an autocorrelation as long as the series itself: where regimes last a third of the series or more
-/// (a rate that changes every second, watched for three), fewer than 95 in 100 are covered.
+/// `None` with fewer than [`MIN_SLICES`] values, or if one is not finite. No method can detect an autocorrelation as
+/// long as the series itself: if regimes last a third of the series or more (a rate that changes every second,
+/// measured for three), the coverage is below 95 %.
 pub fn mean_interval(slices: &[f64]) -> Option<Interval> {
     if slices.len() < MIN_SLICES {
         return None;
@@ -65,7 +65,7 @@ pub fn mean_interval(slices: &[f64]) -> Option<Interval> {
     let scaled = ScaledSeries::new(slices)?;
     let (batches, _) = batch_means(&scaled.values);
     let count = batches.len();
-    // A constant series has no noise to learn: its mean is exact.
+    // A constant series has no noise: its mean is exact.
     let half_width = Noise::learn(&batches, &[ones(count)]).map_or(0.0, |noise| {
         noise.half_width(&vec![1.0 / count as f64; count], TAIL_PROBABILITY)
     });

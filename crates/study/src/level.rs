@@ -1,17 +1,17 @@
-//! A level, and then a lower one: what spent burst credits look like.
+//! A level followed by a lower one: the sign of spent burst credit.
 
 use crate::interval::Interval;
 use crate::noise::{Noise, ScaledSeries, batch_means, mean, ones};
 use crate::plateau::without_outliers;
 use crate::residual::{residual_of_levels, residual_of_line};
 
-/// Minimum length of a series: a shorter one cannot distinguish a lasting drop from a rate that jumps every second or
-/// so.
+/// Minimum length of a series: a shorter one cannot distinguish a lasting drop from a rate that jumps about every
+/// second.
 pub const MIN_SLICES: usize = 70;
 /// Minimum drop that is reported, as a fraction of the level before.
 const MIN_DROP: f64 = 0.1;
-/// Probability that noise with the memory of the series looks like the drop. It is small, because the position of the
-/// drop was chosen to make it as large as possible.
+/// Maximum probability of as large a drop under noise with the memory of the series. It is small, because the position
+/// of the drop was chosen to make it as large as possible.
 const TAIL_PROBABILITY: f64 = 5e-4;
 
 /// A drop from one level to another.
@@ -19,25 +19,24 @@ const TAIL_PROBABILITY: f64 = 5e-4;
 pub struct LevelDrop {
     /// The first slice of the lower level.
     pub at: usize,
-    /// The level before, a slice.
+    /// The level before the drop, per slice.
     pub before: Interval,
-    /// The level after, a slice.
+    /// The level after the drop, per slice.
     pub after: Interval,
 }
 
-/// The drop in `slices`, if there is one: two levels, the second at least a tenth lower and held to
-/// the end, neither for less than an eighth of the series.
+/// The drop in `slices`: two levels, the second at least a tenth lower and held to the end, each for at least an
+/// eighth of the series; `None` without one.
 ///
-/// A dip that recovers, a trend, and noise with the memory of the series are no drop. The place is
-/// exact to a slice up to 100 slices, to a hundredth of the series beyond. `None` too with fewer
-/// than [`MIN_SLICES`] values, with one that is not finite, and where the second level is nothing
-/// at all: that is a stall.
+/// A dip that recovers, a trend, and noise with the memory of the series are no drop. The position is exact to a slice
+/// up to 100 slices, to a hundredth of the series beyond. `None` also with fewer than [`MIN_SLICES`] values, if one is
+/// not finite, and if the second level is zero: that is a stall.
 pub fn find_drop(slices: &[f64]) -> Option<LevelDrop> {
     find_drop_where(slices, |_| true)
 }
 
-/// Finds the drop like [`find_drop`], if the first slice of the lower level is one that is wanted. That is tested
-/// before the noise is learned, which takes the most time.
+/// Like [`find_drop`], with a condition on the first slice of the lower level. It is tested before the noise is
+/// estimated, which takes the most time.
 pub(crate) fn find_drop_where(
     slices: &[f64],
     is_wanted: impl Fn(usize) -> bool,
@@ -53,8 +52,8 @@ pub(crate) fn find_drop_where(
     })
 }
 
-/// A step from one level to another, up or down, in at least half of [`MIN_SLICES`]: enough for a doubt, while
-/// [`find_drop`] is certain.
+/// A step from one level to another, up or down, in at least half of [`MIN_SLICES`]: a weaker test than [`find_drop`],
+/// enough for a doubt.
 pub(crate) fn find_step(slices: &[f64]) -> Option<LevelDrop> {
     find_step_where(slices, |_| true)
 }
@@ -67,8 +66,8 @@ fn find_step_where(slices: &[f64], is_wanted: impl Fn(usize) -> bool) -> Option<
     let (mut batches, length) = batch_means(&scaled.values);
     let count = batches.len();
     let split = best_split(&batches);
-    // A full bucket gives its first slice twice the level. One slice that is alone looks like
-    // a step of a wandering series, and would make the two levels look like wander too.
+    // A full token bucket doubles the first slice. A single such slice looks like a step of a wandering series, and
+    // would make the two levels look like wander too.
     let (first, second) = batches.split_at_mut(split);
     for level in [first, second] {
         let calm = without_outliers(level, 1.0 / scaled.unit, 1);
@@ -91,7 +90,7 @@ fn find_step_where(slices: &[f64], is_wanted: impl Fn(usize) -> bool) -> Option<
             .collect()
     };
     let (early, late) = (1.0 / split as f64, 1.0 / (count - split) as f64);
-    // Two levels that leave nothing to learn from are two levels for certain.
+    // Two levels without any remaining noise are certain.
     let noise = Noise::learn(&batches, &[ones(count), weights(0.0, 1.0)]);
     if noise
         .as_ref()
@@ -112,8 +111,8 @@ fn find_step_where(slices: &[f64], is_wanted: impl Fn(usize) -> bool) -> Option<
     })
 }
 
-/// True if every third of either part lies on its own side of the middle between the two. A dip that recovers
-/// has thirds on the wrong side.
+/// True if every third of either part is on its side of the midpoint. A dip that recovers has thirds on the wrong
+/// side.
 fn holds(first: &[f64], second: &[f64]) -> bool {
     let (before, after) = (mean(first), mean(second));
     let middle = 0.5 * (before + after);
@@ -121,8 +120,7 @@ fn holds(first: &[f64], second: &[f64]) -> bool {
     thirds(first).all(above) && !thirds(second).any(above)
 }
 
-/// Split at which two levels fit best, neither shorter than an eighth of the series: the one that explains most of
-/// its sum of squares.
+/// The split into two levels with the smallest sum of squares, each at least an eighth of the series long.
 fn best_split(series: &[f64]) -> usize {
     let edge = series.len() / 8;
     let total: f64 = series.iter().sum();

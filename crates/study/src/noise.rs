@@ -1,25 +1,24 @@
-//! Noise of a series with a memory, learned from the series itself.
+//! Autocorrelated noise of a series, estimated from the series itself.
 //!
-//! The deviations are taken to be a mixture of memory and counting noise: a first-order autoregressive
-//! process (each value keeps a share `phi` of the one before) plus white noise. Which memory and which
-//! mixture is not known, and a short series tells little about it: taking the best fitting one as the truth
-//! is what makes textbook intervals too narrow. So a grid of memories is kept, each weighed by its restricted
-//! likelihood (Harville 1974), that is, with the fitted mean or trend already integrated out, which removes
-//! the well-known downward bias of an estimated autocorrelation (Marriott and Pope 1954). Any statement about
-//! the series is then an average over the grid: a mixture of Student t distributions.
+//! The model is a mixture of a first-order autoregressive process (each value keeps a share `phi` of the one before)
+//! and white noise. Which memory and which mixture is unknown, and a short series says little about them: taking the
+//! best fit as the truth is what makes textbook intervals too narrow. Therefore a grid of hypotheses is kept, each
+//! weighted by its restricted likelihood (Harville 1974), that is, with the fitted mean or trend integrated out, which
+//! removes the well-known downward bias of an estimated autocorrelation (Marriott and Pope 1954). Any statement about
+//! the series is an average over the grid: a mixture of Student t distributions.
 
 use crate::distribution::student_tail;
 
-/// The longest series the grid is fitted to. Longer ones are first averaged in batches, which
-/// shortens their memory and bounds the cost.
+/// Maximum length of a series that the grid is fitted to. Longer ones are first averaged in batches, which shortens
+/// their memory and bounds the cost.
 pub(crate) const MAX_BATCHES: usize = 100;
 
 /// A hypothesis about the noise.
 struct State {
     weight: f64,
-    /// Share of the value before that each value keeps.
+    /// Share of the preceding value that each value keeps.
     phi: f64,
-    /// The share of the variance that is white noise, on top of the part with memory.
+    /// Share of the variance that is white noise.
     white: f64,
     /// The variance of one value under this hypothesis.
     variance: f64,
@@ -35,24 +34,24 @@ pub(crate) struct Noise {
     degrees: f64,
 }
 
-/// Memories on the grid.
+/// Values of `phi` on the grid.
 const MEMORIES: [f64; 13] = [
     -0.75, -0.5, -0.25, 0.0, 0.2, 0.4, 0.6, 0.7, 0.8, 0.88, 0.94, 0.97, 0.99,
 ];
-/// Shares of white noise on the grid, where there is a memory to be mixed with.
+/// Shares of white noise on the grid, for hypotheses with a memory.
 const WHITE: [f64; 3] = [0.0, 0.3, 0.6];
-/// Weight of independence, in hypotheses with a memory: without a prior for it, a short independent series
-/// gets a needlessly wide interval; with much more, a short series with a memory gets one that is too narrow.
-/// Chosen by simulation.
+/// Prior weight of independence, relative to a hypothesis with a memory: without it a short independent series gets a
+/// needlessly wide interval; with a much larger one a short series with a memory gets one that is too narrow. Chosen
+/// by simulation.
 const INDEPENDENCE_PRIOR: f64 = 50.0;
-/// Weight of the likelihood (a power likelihood, Holmes and Walker 2017). The likelihood is that of normal noise;
-/// rates that jump between levels are not normal, and it is too sure about them.
+/// Exponent of the likelihood (a power likelihood, Holmes and Walker 2017). The likelihood is that of normal noise;
+/// for rates that jump between levels it is overconfident.
 const LIKELIHOOD_POWER: f64 = 0.7;
 
 impl Noise {
-    /// Learns the noise of `series` around the least-squares fit of `shapes` (each as long as the
-    /// series; a column of ones for the mean). `None` if the series has fewer than two
-    /// values more than there are shapes, or if it leaves nothing to learn from because the shapes fit it exactly.
+    /// Estimates the noise of `series` around the least-squares fit of `shapes` (each as long as the series; a column
+    /// of ones for the mean). `None` if the series has fewer than two values more than there are shapes, or if the
+    /// shapes fit it exactly.
     pub(crate) fn learn(series: &[f64], shapes: &[Vec<f64>]) -> Option<Self> {
         if series.len() < shapes.len() + 2 {
             return None;
@@ -91,7 +90,7 @@ impl Noise {
         for state in &mut states {
             state.weight /= sum;
         }
-        // Most of the grid is out of the question for a given series; dropping it saves time.
+        // Most hypotheses are implausible for a given series; dropping them saves time.
         states.retain(|state| state.weight > 1e-5);
         Some(Self { states, degrees })
     }
@@ -111,7 +110,7 @@ impl Noise {
         self.tail_with(deviation.abs(), &self.spreads(contrast))
     }
 
-    /// Probability that noise alone gives the last shape a coefficient as large, by generalized least squares: for
+    /// Probability of as large a coefficient of the last shape by noise alone, by generalized least squares: under
     /// noise with a long memory a sudden step shows in its jump, not in the levels around it, which wander anyway.
     pub(crate) fn tail_of_last(&self) -> f64 {
         let tail = |state: &State| {
@@ -130,7 +129,7 @@ impl Noise {
             low = high;
             high *= 2.0;
         }
-        // Each step halves the bracket; twenty leave a millionth of it.
+        // Each step halves the bracket; twenty reduce it to a millionth.
         for _ in 0..20 {
             let middle = 0.5 * (low + high);
             if self.tail_with(middle, &spreads) > tail {
@@ -165,18 +164,18 @@ struct Fit {
     residual: f64,
     /// Coefficient of the last shape; zero without shapes.
     last: f64,
-    /// Variance of one value over that of this coefficient.
+    /// Variance of one value divided by that of this coefficient.
     last_precision: f64,
 }
 
 /// Fit under the noise `phi`, `white`. `None` if the residual is zero or something is not finite.
 fn restricted_likelihood(series: &[f64], shapes: &[Vec<f64>], phi: f64, white: f64) -> Option<Fit> {
     let columns = shapes.len();
-    // The Kalman filter turns series and shapes into independent values of known variance; the
-    // gain does not depend on the data, so one pass serves all columns.
+    // The Kalman filter transforms series and shapes into independent values of known variance; the gain does not
+    // depend on the data, so one pass serves all columns.
     let mut predicted = vec![0.0; columns + 1];
     let mut innovations = vec![0.0; columns + 1];
-    // Upper triangle of the products of the columns, the series last.
+    // Upper triangle of the products of the columns, with the series last.
     let mut products = vec![vec![0.0; columns + 1]; columns + 1];
     let mut ln_determinant = 0.0;
     let memory = 1.0 - white;
@@ -226,8 +225,8 @@ fn restricted_likelihood(series: &[f64], shapes: &[Vec<f64>], phi: f64, white: f
     })
 }
 
-/// Averages `series` in batches of equal length, so that at most [`MAX_BATCHES`] remain; values that do not fill a
-/// batch are left out at the start. Returns the length of a batch too.
+/// Averages `series` in batches of equal length, so that at most [`MAX_BATCHES`] remain; leading values that do not
+/// fill a batch are left out. Also returns the length of a batch.
 pub(crate) fn batch_means(series: &[f64]) -> (Vec<f64>, usize) {
     let length = series.len().div_ceil(MAX_BATCHES).max(1);
     let batches = series[series.len() % length..].chunks_exact(length);
@@ -244,7 +243,7 @@ pub(crate) fn mean(series: &[f64]) -> f64 {
     series.iter().sum::<f64>() / series.len().max(1) as f64
 }
 
-/// A series brought to a mean of zero and values of about one, so that no square overflows.
+/// A series with its mean subtracted, scaled to values of about one, so that no square overflows.
 pub(crate) struct ScaledSeries {
     /// The mean of the series.
     pub(crate) mean: f64,
@@ -255,7 +254,7 @@ pub(crate) struct ScaledSeries {
 }
 
 impl ScaledSeries {
-    /// `None` if the series is empty or a value is not finite.
+    /// The scaled series; `None` if the series is empty or a value is not finite.
     pub(crate) fn new(series: &[f64]) -> Option<Self> {
         let (low, high) = series
             .iter()
@@ -273,7 +272,7 @@ impl ScaledSeries {
                 values: vec![0.0; series.len()],
             });
         }
-        // Measured from the lowest value, the mean lies between the extremes whatever the rounding.
+        // Computed relative to the lowest value, the mean is between the extremes despite rounding.
         let above: Vec<f64> = series.iter().map(|x| (x - low) / unit).collect();
         let middle = mean(&above);
         let values = above.iter().map(|x| x - middle).collect();

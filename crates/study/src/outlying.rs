@@ -1,11 +1,10 @@
-//! Outliers among many alike.
+//! Outliers among many similar values.
 //!
-//! The distance from the median is compared with the median distance (MAD), which up to half of the values
-//! cannot shift, however wild they are. The bar of 3.5 is that of Iglewicz and Hoaglin ("How to Detect and
-//! Handle Outliers", 1993), where 0.6745 is the MAD of the standard normal distribution. Of simulated lists
-//! of 30 values that are normal and alike, 9 % have one that is marked: more than the 1.4 % of a spread that
-//! is known, since the MAD of few values is rough. What lies near the median is never marked, however narrow
-//! the others are.
+//! The distance from the median is compared with the median absolute deviation (MAD), on which up to half of the
+//! values have no effect, however extreme they are. The threshold of 3.5 is that of Iglewicz and Hoaglin ("How to
+//! Detect and Handle Outliers", 1993), where 0.6745 is the MAD of the standard normal distribution. Of simulated lists
+//! of 30 independent normal values, 9 % have an outlier: more than the 1.4 % with a known spread, since the MAD of few
+//! values is imprecise. A value near the median is never an outlier, however small the spread of the others.
 
 use crate::median::median;
 
@@ -13,11 +12,11 @@ use crate::median::median;
 const OUTLYING_DEVIATIONS: f64 = 3.5;
 /// The MAD of the standard normal distribution.
 const NORMAL_MAD: f64 = 0.6745;
-/// Minimum number of values among which one can be outlying.
+/// Minimum number of values for outliers.
 pub const MIN_VALUES: usize = 5;
 
-/// True for each value that is outlying; a value within `near` of the median, as a share of it, is not. `None` where
-/// there are fewer than [`MIN_VALUES`] values, or one is not finite.
+/// For each value, true if it is an outlier; a value within `near` of the median, as a share of it, is not. `None` for
+/// fewer than [`MIN_VALUES`] values, or if one is not finite.
 pub fn outlying(values: &[f64], near: f64) -> Option<Vec<bool>> {
     if values.len() < MIN_VALUES || !values.iter().all(|value| value.is_finite()) {
         return None;
@@ -43,7 +42,7 @@ mod tests {
     fn outliers_are_marked_on_either_side() {
         let marked = outlying(&[100.0, 102.0, 98.0, 101.0, 99.0, 20.0, 300.0], 0.1).unwrap();
         assert_eq!(marked, [false, false, false, false, false, true, true]);
-        // Nearly half of them may be bad without hiding each other.
+        // Nearly half of the values may be bad without hiding each other.
         let marked = outlying(&[100.0, 101.0, 99.0, 100.5, 10.0, 12.0, 11.0], 0.1).unwrap();
         assert_eq!(marked.iter().filter(|marked| **marked).count(), 3);
     }
@@ -68,7 +67,7 @@ mod tests {
                 .collect();
             lists += usize::from(outlying(&values, 0.1).unwrap().contains(&true));
         }
-        // The 9 % that are told above.
+        // The 9 % mentioned above.
         assert!((160..200).contains(&lists), "{lists} of 2000 lists");
     }
 }

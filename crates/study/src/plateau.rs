@@ -1,47 +1,45 @@
-//! Detection of caps: throughput too flat to be the disk's own.
+//! Detection of caps: throughput too flat to be the disk's own limit.
 //!
-//! A token bucket (a cloud volume's limit, blkio's throttle) grants work by the clock. The count of completed
-//! operations then keeps to a straight line: it may be ahead or behind by a grant, by latency jitter or by
-//! where a slice happens to end, but such errors do not add up. A device that is limited by its own service
-//! times forgets nothing: each operation that took longer leaves the count behind for good, so the count
-//! wanders off its line like a random walk, the further the longer one looks. How small the slices' own
-//! scatter is tells nothing: a cap that grants in bursts scatters more from slice to slice than a good disk
-//! does. What decides is the wander of the cumulative count relative to the scatter of the slices, the
-//! statistic of Kwiatkowski, Phillips, Schmidt and Shin (1992) around a straight line, used at its lower
-//! tail. It needs no scale: it is about 1/15 for independent slices, larger for any slow wander, and about
-//! 1/2n for a cap.
+//! A token bucket (a cloud volume's limit, blkio's throttle) grants work by the clock. The cumulative count of
+//! completed operations then follows a straight line: it may be ahead or behind by a grant, by latency jitter or by
+//! the end of a slice, but such errors do not accumulate. In a device limited by its own service times they do: each
+//! operation that took longer leaves the count behind permanently, so that the count deviates from its line like a
+//! random walk, ever further with time. The scatter of the slices alone shows nothing: a cap that grants in bursts has
+//! more scatter from slice to slice than a good disk. The decisive figure is the wander of the cumulative count
+//! relative to the scatter of the slices, the statistic of Kwiatkowski, Phillips, Schmidt and Shin (1992) around a
+//! straight line, used at its lower tail. It needs no scale: it is about 1/15 for independent slices, larger for any
+//! slow wander, and about 1/2n for a cap.
 //!
-//! Limit: a device without any randomness at all (exactly equal service times, no other load,
-//! no memory or CPU wander) is by nature as flat as a cap. Real ones are not, not even memory: refreshes,
-//! interrupts and clock changes make the speed of anything run by a CPU wander by a thousandth or more from
-//! one second to the next. The second test, that requests wait far longer than they would alone, does not
-//! separate such a device from a cap: 20 in flight on one fast server wait too. It does separate a cap from a
-//! device that answers all in flight at once. Without that test such a device needs the less randomness to
-//! look like a cap the longer it takes: each of the requests in flight rounds the count to whole ones by
-//! itself, and no such error adds up.
+//! Limit: a device without any randomness (exactly equal service times, no other load, no memory or CPU wander) is as
+//! flat as a cap. Real ones are not, not even memory: refreshes, interrupts and clock changes make the speed of
+//! anything run by a CPU wander by a thousandth or more from one second to the next. The second test, that requests
+//! wait far longer than they would alone, does not separate such a device from a cap: 20 in flight on one fast server
+//! wait too. It does separate a cap from a device that serves all requests in flight at once. Without that test, the
+//! longer such a device takes for a request, the less regular it needs to be to look like a cap: each of the requests
+//! in flight rounds the count to whole ones, and these errors do not accumulate.
 
 use crate::noise::mean;
 use crate::residual::residual_of_line;
 
 /// Minimum length of a series.
 pub const MIN_SLICES: usize = 20;
-/// Minimum length of a series that is judged again and again.
+/// Minimum length of a series that is tested repeatedly.
 pub(crate) const MIN_SLICES_REPEATED: usize = 80;
-/// Multiple of the base latency that requests must take: otherwise nothing held them back.
+/// Minimum latency as a multiple of the base latency: otherwise nothing delayed the requests.
 const WAITING: f64 = 1.5;
-/// Share of the requested depth that must really have been in flight (Little's law): with less, the program itself
-/// did not request more.
+/// Minimum share of the requested depth that was in flight (Little's law): with less, the program itself did not
+/// request more.
 const IN_FLIGHT: f64 = 0.7;
-/// The variance, in operations squared, that counting whole operations alone gives the cumulative
-/// count: 1/12, with some room.
+/// The variance, in operations squared, that rounding to whole operations alone gives the cumulative count: 1/12, with
+/// some margin.
 const QUANTIZATION: f64 = 0.13;
-/// Maximum error that passes as slight, in operations squared, where there are many operations in a slice.
+/// Maximum error that counts as slight, in operations squared, for many operations in a slice.
 const SLIGHT_ERROR: f64 = 2.0;
 
-/// Distance from the median at which a slice is an outlier, in mean deviations. Normal noise does not reach that.
+/// Distance from the median at which a slice is an outlier, in mean deviations. Normal noise does not reach it.
 const OUTLIER: f64 = 6.0;
-/// Minimum number of base latencies in a slice. Where requests last nearly as long as slices, slices are filled by the
-/// rhythm of the requests in flight, and look flat.
+/// Minimum length of a slice in base latencies. If requests last nearly as long as slices, the requests in flight
+/// complete in step with the slices, and these look flat.
 const MIN_LATENCIES_IN_SLICE: f64 = 20.0;
 
 /// Measurements of a phase.
@@ -57,12 +55,12 @@ pub struct Throughput<'a> {
     pub depth: f64,
     /// Mean latency in seconds.
     pub mean_latency_s: f64,
-    /// Latency in seconds of a request that does not wait: with one in flight, or the least seen.
-    /// Without it, it is not tested whether requests wait.
+    /// Latency in seconds of a request that does not wait: with one in flight, or the minimum. With `None`, the wait
+    /// of requests is not tested.
     pub base_latency_s: Option<f64>,
 }
 
-/// Quantity that is held flat.
+/// Quantity that is constant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LimitedQuantity {
     /// Operations a second.
@@ -73,44 +71,44 @@ pub enum LimitedQuantity {
     Either,
 }
 
-/// A throughput that something holds at a level.
+/// A throughput that a limit keeps constant.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Plateau {
     /// The level in operations a second.
     pub ops_per_s: f64,
     /// The level in bytes a second.
     pub bytes_per_s: f64,
-    /// Quantity that is held flat.
+    /// Quantity that is constant.
     pub capped: LimitedQuantity,
 }
 
-/// Flatness that a series must have.
+/// Required flatness of a series.
 struct Test {
-    /// A shorter one is not judged.
+    /// Minimum number of slices.
     least_slices: usize,
-    /// Flatness, as a share of the slices' added scatter, below which slices are not independent.
+    /// Maximum statistic, as a share of the slices' accumulated scatter, at which slices are not independent.
     flattest: fn(slices: f64) -> f64,
-    /// Error in operations squared up to which a series is that of a cap however little the slices scatter, for this
-    /// number of operations in each.
+    /// Error in operations squared up to which a series counts as that of a cap even with little scatter, for this
+    /// number of operations in each slice.
     slight: fn(level: f64) -> f64,
-    /// Number of slices that may be outliers.
+    /// Maximum number of outliers among the slices.
     outliers: fn(slices: usize) -> usize,
 }
 
-/// The test for a phase that is judged once: fewer than 1 series of independent slices in 100 are flatter.
+/// The test for a phase that is judged once: fewer than 1 in 100 series of independent slices are flatter.
 const SINGLE_TEST: Test = Test {
     least_slices: MIN_SLICES,
     flattest: |slices| 0.012 + 0.3 / slices,
     slight: |_| QUANTIZATION,
     outliers: |_| 1,
 };
-/// The test for a disk that is judged every few seconds, for days: of series of 80 independent slices, fewer than 1
-/// in 100,000 are flatter. Of series that a cap holds, whose errors do not add up, 99 in 100 pass, and of series with
-/// a fifth of their errors adding up, nearly 9 in 10 (`table_of_looks` in the proofs prints it). Where the slices
-/// hardly scatter, the least error is large next to it: a volume that takes two neighbouring requests for one lets a
-/// few more pass, by chance. So a slight error is let pass, up to what the times of a disk would add up to that vary
-/// by a tenth (0.0095 of 80 slices' scatter, which is 0.1 squared of the operations in each), but no more than
-/// [`SLIGHT_ERROR`]: where there are many operations, disks of steadier times would pass.
+/// The test for a disk that is judged every few seconds, for days: fewer than 1 in 100,000 series of 80 independent
+/// slices are flatter. Of series of a cap, whose errors do not accumulate, 99 in 100 pass, and of series in which a
+/// fifth of the errors accumulates, nearly 9 in 10 (`table_of_looks` in the proofs prints it). If the slices hardly
+/// scatter, the smallest error is large in comparison: a volume that merges two neighbouring requests occasionally
+/// lets a few more pass. A slight error is therefore accepted, up to the error of a disk whose service times vary by a
+/// tenth (0.0095 of 80 slices' scatter, which is 0.1 squared of the operations in each), but at most [`SLIGHT_ERROR`]:
+/// with many operations, disks with steadier times would pass.
 const REPEATED_TEST: Test = Test {
     least_slices: MIN_SLICES_REPEATED,
     flattest: |_| 0.0095,
@@ -118,20 +116,20 @@ const REPEATED_TEST: Test = Test {
     outliers: few,
 };
 
-/// Maximum number of outliers in a minute and more: one second in twenty. A host that hesitates makes a cap lose what
-/// it would have granted then, and blkio's does not make up for it.
+/// Maximum number of outliers in a minute and more: one second in twenty. While a host pauses, a cap's grants are
+/// lost, and blkio's cap does not compensate.
 pub(crate) fn few(slices: usize) -> usize {
     slices / 20
 }
 
-/// The plateau of a closed-loop phase, if there is one. `None` too with fewer than
-/// [`MIN_SLICES`] slices and where a figure is missing or invalid.
+/// The plateau of a closed-loop phase; `None` if there is none, with fewer than [`MIN_SLICES`] slices, and if a figure
+/// is missing or invalid.
 pub fn assess(phase: &Throughput<'_>) -> Option<Plateau> {
     assess_by(phase, &SINGLE_TEST)
 }
 
-/// The plateau of a disk that is judged again and again, so that what chance does once in a hundred times would be
-/// seen many times a day. It takes [`MIN_SLICES_REPEATED`] slices.
+/// The plateau of a disk that is judged repeatedly: an error probability of one in a hundred would give many false
+/// findings a day. It needs [`MIN_SLICES_REPEATED`] slices.
 pub(crate) fn assess_often(phase: &Throughput<'_>) -> Option<Plateau> {
     assess_by(phase, &REPEATED_TEST)
 }
@@ -153,7 +151,7 @@ fn assess_by(phase: &Throughput<'_>, test: &Test) -> Option<Plateau> {
     if !waits || in_flight < IN_FLIGHT * phase.depth {
         return None;
     }
-    // Bytes are counted in operations of mean size, so that one rounding error is one operation.
+    // Bytes are counted in operations of the mean size, so that one rounding error is one operation.
     let sizes: Vec<f64> = phase.bytes.iter().map(|x| x / (bytes / ops)).collect();
     let capped = match (is_flat(phase.ops, test), is_flat(&sizes, test)) {
         (true, true) => LimitedQuantity::Either,
@@ -168,7 +166,7 @@ fn assess_by(phase: &Throughput<'_>, test: &Test) -> Option<Plateau> {
     })
 }
 
-/// True if the cumulative count keeps to a straight line, or would but for outliers.
+/// True if the cumulative count follows a straight line, apart from outliers.
 fn is_flat(counts: &[f64], test: &Test) -> bool {
     let most = (test.outliers)(counts.len());
     keeps_to_line(counts, test) || keeps_to_line(&without_outliers(counts, 1.0, most), test)
@@ -188,16 +186,15 @@ fn keeps_to_line(counts: &[f64], test: &Test) -> bool {
     if wander <= (test.slight)(level) {
         return true;
     }
-    // Rounding to whole operations scatters the slices without adding up, as a cap does. Where few
-    // operations fit a slice it would make any disk look flat.
+    // Rounding to whole operations scatters the slices without accumulating, like a cap. With few operations in a
+    // slice it would make any disk look flat.
     let scatter = (scatter - 1.0 / 12.0).max(0.0);
     wander <= (test.flattest)(slices) * slices * scatter
 }
 
-/// The counts with outliers, up to so many of them, replaced by the mean of the others. One stall, or one grant
-/// that fell on the other side of a slice's end, shifts the line but is no random walk; a neighbour that makes up
-/// for it belongs to it. `one` is one operation in the unit of the counts: rounding to whole ones makes no
-/// outlier.
+/// The counts with up to `most` outliers replaced by the mean of the others. One stall, or one grant on the other side
+/// of a slice's end, shifts the line but is no random walk; a neighbouring slice that compensates for it is replaced
+/// too. `one` is one operation in the unit of the counts: rounding to whole ones makes no outlier.
 pub(crate) fn without_outliers(counts: &[f64], one: f64, most: usize) -> Vec<f64> {
     let mut sorted = counts.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -256,7 +253,7 @@ mod tests {
         assert!((plateau.bytes_per_s - 1_638_400.0).abs() < 1e-6);
     }
 
-    /// Plateau of these operations, all of 4 KiB.
+    /// Plateau of operations of 4 KiB.
     fn of_one_size(ops: &[f64]) -> Option<Plateau> {
         let bytes: Vec<f64> = ops.iter().map(|x| x * 4096.0).collect();
         assess(&Throughput {
@@ -279,8 +276,8 @@ mod tests {
         assert!(of_one_size(&ops).is_some());
     }
 
-    /// Grants of blkio's cap of 153 requests in seconds on a host that now and then was not heard for some
-    /// tenths of one: what it would have granted then is lost.
+    /// Grants of blkio's cap of 153 requests, by second, on a host that occasionally paused for some tenths of a
+    /// second: its grants in that time are lost.
     #[test]
     fn grants_that_are_lost_do_not_hide_a_plateau_that_is_searched_for_often() {
         let mut ops = vec![150.0; 80];
@@ -297,7 +294,7 @@ mod tests {
         ops[70] = 122.0;
         assert!(is_flat(&ops, &REPEATED_TEST));
         assert!(!is_flat(&ops, &SINGLE_TEST));
-        // More than a few are no accident.
+        // More than a few are no chance.
         ops[50] = 120.0;
         ops[60] = 120.0;
         ops[65] = 120.0;

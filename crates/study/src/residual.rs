@@ -1,19 +1,19 @@
-//! Sums of squares that remain around a simple course of a series.
+//! Residual sums of squares around simple models of a series.
 
 use crate::noise::mean;
 
-/// The sum of squares left around one level.
+/// The residual sum of squares around one level.
 pub(crate) fn residual(series: &[f64]) -> f64 {
     let mean = mean(series);
     series.iter().map(|x| (x - mean).powi(2)).sum()
 }
 
-/// The sum of squares left around two levels.
+/// The residual sum of squares around two levels.
 pub(crate) fn residual_of_levels(series: &[f64], split: usize) -> f64 {
     residual(&series[..split]) + residual(&series[split..])
 }
 
-/// The sum of squares left around the best straight line.
+/// The residual sum of squares around the best straight line.
 pub(crate) fn residual_of_line(series: &[f64]) -> f64 {
     let middle = 0.5 * (series.len() as f64 - 1.0);
     let (mut product, mut squares) = (0.0, 0.0);

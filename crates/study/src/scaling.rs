@@ -2,7 +2,7 @@
 
 use crate::compare::RatioInterval;
 
-/// Minimum share of the proportional growth: more members that bring less add nothing.
+/// Minimum share of proportional growth: below it more members add nothing.
 const MIN_GROWTH_SHARE: f64 = 0.1;
 
 /// A rate with a number of members.
@@ -16,7 +16,7 @@ pub struct Point {
     pub half_width: Option<f64>,
 }
 
-/// A ratio with its 95 % interval, where there is one.
+/// A ratio with its 95 % interval, if known.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RatioEstimate {
     /// Ratio of two values.
@@ -25,13 +25,13 @@ pub struct RatioEstimate {
     pub interval: Option<RatioInterval>,
 }
 
-/// The number of members beyond which more are shown to add nothing: the most members measured bring
-/// less than a tenth of what they should in proportion, at the upper bound of the 95 % interval, and
-/// no number between is shown to bring more than that.
+/// The number of members beyond which more are shown to add nothing: the largest number measured brings less than a
+/// tenth of proportional growth, at the upper bound of the 95 % interval, and no number in between is shown to bring
+/// more.
 ///
-/// `None` where that is not shown of any number: the rate still grows, the measurements are too
-/// coarse (or without a half width) to exclude it, or fewer than two numbers were measured. Where a
-/// number is given more than once, the first counts.
+/// `None` if no number is shown to be the knee: the rate still grows, the measurements are too imprecise (or without a
+/// half width) to exclude growth, or fewer than two numbers were measured. If a number is given more than once, the
+/// first counts.
 pub fn knee(points: &[Point]) -> Option<usize> {
     let rates = rates(points);
     let (last, before) = rates.split_last()?;
@@ -47,22 +47,21 @@ pub fn knee(points: &[Point]) -> Option<usize> {
         .map(|at| before[at].members)
 }
 
-/// True if more members are shown to bring something.
+/// True if more members are shown to increase the rate.
 fn adds(from: &Rate, to: &Rate) -> bool {
     from.gain_to(to)
         .is_none_or(|gain| gain.low > MIN_GROWTH_SHARE)
 }
 
-/// Rate of odd numbers of members as a share of the mean of their even neighbours, on average: 0.9 says that odd
-/// numbers lose 10 %. The mean is that of the rates, so that neither growth in proportion nor a plateau looks like an
-/// effect; where the rate bends over at an odd number, that number seems better than it is, and a loss is hidden
-/// rather than invented.
+/// Mean ratio of the rate of odd numbers of members to the mean of their even neighbours: 0.9 means that odd numbers
+/// lose 10 %. The mean of the neighbours is arithmetic, so that neither proportional growth nor a plateau looks like
+/// an effect; a bend of the curve at an odd number raises its ratio, so that a loss is hidden rather than invented.
 ///
-/// `None` where no odd number was measured together with both its neighbours.
+/// `None` if no odd number was measured together with both its neighbours.
 pub fn odd_against_even(points: &[Point]) -> Option<RatioEstimate> {
     let rates = rates(points);
     let at = |members: usize| rates.iter().position(|rate| rate.members == members);
-    // What a relative change of each rate changes in the sum of the logarithms.
+    // Derivative of the sum of the logarithms by a relative change of each rate.
     let mut weights = vec![0.0; rates.len()];
     let (mut sum, mut count) = (0.0, 0.0);
     for (odd, rate) in rates.iter().enumerate().filter(|(_, r)| r.members % 2 == 1) {
@@ -87,7 +86,7 @@ pub fn odd_against_even(points: &[Point]) -> Option<RatioEstimate> {
     RatioEstimate::of(sum / count, variance)
 }
 
-/// A point in logarithms.
+/// A point as logarithms.
 struct Rate {
     members: usize,
     log: f64,
@@ -96,7 +95,7 @@ struct Rate {
 }
 
 impl Rate {
-    /// `None` where the value is not positive and finite, or there are no members.
+    /// The point; `None` if the value is not positive and finite, or there are no members.
     fn of(point: &Point) -> Option<Rate> {
         let sensible = point.members > 0 && point.value > 0.0 && point.value.is_finite();
         let half = point
@@ -109,8 +108,8 @@ impl Rate {
         })
     }
 
-    /// Gain by more members, as a share of a proportional one, with its 95 % interval. `None` where a half
-    /// width is unknown.
+    /// Gain from more members, as a share of proportional growth, with its 95 % interval. `None` if a half width is
+    /// unknown.
     fn gain_to(&self, to: &Rate) -> Option<GainBounds> {
         let ratio =
             RatioEstimate::of(to.log - self.log, add(self.variance, to.variance))?.interval?;
@@ -122,7 +121,7 @@ impl Rate {
     }
 }
 
-/// Bounds of the 95 % interval of a gain, as a share of growth in proportion.
+/// Bounds of the 95 % interval of a gain, as a share of proportional growth.
 struct GainBounds {
     low: f64,
     high: f64,
@@ -132,7 +131,7 @@ struct GainBounds {
 const NORMAL: f64 = 1.96;
 
 impl RatioEstimate {
-    /// The ratio of a logarithm and its variance; `None` where it is not finite.
+    /// The ratio with this logarithm and variance; `None` if it is not finite.
     fn of(log: f64, variance: Option<f64>) -> Option<RatioEstimate> {
         let ratio = log.exp();
         let interval = |v: f64| RatioInterval::of_logs(log, NORMAL * v.sqrt());
@@ -147,7 +146,7 @@ fn add(a: Option<f64>, b: Option<f64>) -> Option<f64> {
     Some(a? + b?)
 }
 
-/// The points that make sense, by members, each number once.
+/// The valid points, ordered by members, each number once.
 fn rates(points: &[Point]) -> Vec<Rate> {
     let mut rates: Vec<Rate> = points.iter().filter_map(Rate::of).collect();
     rates.sort_by_key(|rate| rate.members);
@@ -236,7 +235,7 @@ mod tests {
     #[test]
     fn a_knee_is_rarely_seen_where_the_rate_grows() {
         let seen = share(500, 42, |rng| {
-            // The last doubling brings 20 % of what it should.
+            // The last doubling brings 20 % of proportional growth.
             let truth = [(2, 200.0), (4, 350.0), (8, 420.0)];
             let noisy = truth.map(|(n, v)| (n, v * (0.02 / NORMAL * rng.normal()).exp()));
             knee(&points(&noisy)).is_some()

@@ -1,31 +1,31 @@
-//! Two stretches of one series, before and after a moment: was the second at another level?
+//! Change of level between two segments of one series, before and after a moment.
 //!
-//! The samples are values of equal slots of time (minutes, say), not requests: a thousand requests of one bad
-//! minute are one bad minute. Neighbouring slots need not be independent ([`crate::noise`]).
+//! The values are those of equal time slots (minutes, for example), not of requests: a thousand requests of one bad
+//! minute are one bad minute. Consecutive slots may be autocorrelated ([`crate::noise`]).
 
 use crate::compare::RatioInterval;
 use crate::energy::{self, SampleSplit};
 use crate::noise::{Noise, mean, ones};
 
-/// Minimum number of slots on either side. Three against three have no p below 0.1, whatever they show.
+/// Minimum number of slots on either side. With three against three no p is below 0.1.
 pub const MIN_SLOTS: usize = 10;
 
 /// Difference of the values after a moment from those before.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shift {
-    /// Probability that a value after exceeds one before (ties count half): Mann and Whitney's U as a share,
-    /// 0.5 where there is no difference.
+    /// Probability that a value after exceeds one before (ties count half): Mann and Whitney's U as a share, 0.5
+    /// without a difference.
     pub superiority: f64,
-    /// Geometric mean after over that before, with its 95 % interval.
+    /// Geometric mean after divided by that before, with its 95 % interval.
     pub ratio: RatioInterval,
-    /// Ratio of the 90th percentiles after and before: a wider spread changes it.
+    /// Ratio of the 90th percentiles after and before; a wider spread raises it.
     pub upper: f64,
-    /// Probability of a difference as large, of level or of distribution, where there is none.
+    /// Probability of at least as large a difference, of level or of distribution, by chance.
     pub p: f64,
 }
 
 impl Shift {
-    /// The larger of the changes of the level and of the 90th percentile, as a logarithm of a ratio.
+    /// The larger of the changes of the level and of the 90th percentile, as the logarithm of a ratio.
     pub fn size(&self) -> f64 {
         let (level, upper) = (self.ratio.ratio.ln(), self.upper.ln());
         if level.abs() >= upper.abs() {
@@ -35,17 +35,17 @@ impl Shift {
         }
     }
 
-    /// True if a difference this improbable (`level`) is also at least this large (`least`, as a ratio over 1).
+    /// True if p is at most `level` and the difference at least `least` (a ratio above 1).
     pub fn shows(&self, level: f64, least: f64) -> bool {
         self.p <= level && self.size().abs() >= least.ln()
     }
 }
 
-/// Compares positive values of slots in order of time. Others (zero, negative, not finite) are left out.
+/// Compares positive values of slots in order of time. Other values (zero, negative, not finite) are left out.
 ///
-/// Two tests, each at twice its p (Bonferroni): Mann–Whitney's, with the variance of the ranks that their
-/// memory gives; and one by energy distance ([`energy::two_sample`]), for what changes otherwise than as a
-/// whole: a wider spread, or most values and not all. `None` if a side has fewer than [`MIN_SLOTS`].
+/// Two tests, each at twice its p (Bonferroni): Mann–Whitney's, with a variance of the ranks that includes their
+/// autocorrelation; and one by energy distance ([`energy::two_sample`]), for changes other than a shift of the whole:
+/// a wider spread, or a change of only some values. `None` if a side has fewer than [`MIN_SLOTS`].
 pub fn shift(before: &[f64], after: &[f64]) -> Option<Shift> {
     let (before, after) = (logs(before), logs(after));
     if before.len() < MIN_SLOTS || after.len() < MIN_SLOTS {
@@ -58,7 +58,7 @@ pub fn shift(before: &[f64], after: &[f64]) -> Option<Shift> {
     let of_logs = step_effect(&together, split, &[])?;
     let rise = mean(&ranks[split..]) - mean(&ranks[..split]);
     let by_rank = of_ranks.map_or(1.0, |effect| effect.p);
-    // Permutations cannot show more than ranks have shown already.
+    // Permutations cannot give a smaller p than the ranks already have.
     let by_distance = match by_rank <= energy::MIN_P {
         true => 1.0,
         false => energy::two_sample(&together, SampleSplit { split }),
@@ -71,11 +71,11 @@ pub fn shift(before: &[f64], after: &[f64]) -> Option<Shift> {
     })
 }
 
-/// Compares values at equal load: pairs of (load, value) before and after, in order of time. Only slots whose
-/// load occurs on both sides count, and the value's dependence on the load within them is taken out.
+/// Compares values at equal load: pairs of (load, value) before and after, in order of time. Only slots whose load
+/// occurs on both sides count, and the value's dependence on the load within them is removed.
 ///
-/// `None` if the loads of the two sides overlap in fewer than [`MIN_SLOTS`] slots of either: then a change of
-/// the curve cannot be distinguished from a movement along it.
+/// `None` if the loads of the two sides overlap in fewer than [`MIN_SLOTS`] slots of either side: then a change of the
+/// curve cannot be distinguished from a movement along it.
 pub fn shift_at_equal_load(before: &[(f64, f64)], after: &[(f64, f64)]) -> Option<StepEffect> {
     let logs = |pairs: &[(f64, f64)]| -> Vec<(f64, f64)> {
         let sensible = |(x, y): &&(f64, f64)| *x > 0.0 && *y > 0.0 && (x * y).is_finite();
@@ -98,7 +98,7 @@ pub fn shift_at_equal_load(before: &[(f64, f64)], after: &[(f64, f64)]) -> Optio
     step_effect(&values, split, &[loads])
 }
 
-/// Logarithms of the values that have one.
+/// Logarithms of the positive values.
 pub(crate) fn logs(values: &[f64]) -> Vec<f64> {
     let sensible = values.iter().filter(|x| x.is_finite() && **x > 0.0);
     sensible.map(|x| x.ln()).collect()
@@ -111,7 +111,7 @@ pub(crate) fn upper(values: &[f64]) -> f64 {
     sorted[(sorted.len() - 1) * 9 / 10]
 }
 
-/// Range of loads that occur on both sides, without the extreme twentieth of each.
+/// Range of loads that occur on both sides, without the extreme 5 % of each.
 fn overlap(before: &[(f64, f64)], after: &[(f64, f64)]) -> Option<(f64, f64)> {
     let range = |pairs: &[(f64, f64)]| -> Option<(f64, f64)> {
         let mut loads: Vec<f64> = pairs.iter().map(|(x, _)| *x).collect();
@@ -131,9 +131,9 @@ pub struct StepEffect {
     pub size: f64,
     /// Half of its 95 % interval.
     pub half_width: f64,
-    /// Half of its 68 % interval: a standard error that does not grow where little is known of the noise.
+    /// Half of its 68 % interval: a standard error that is not inflated by few data.
     pub(crate) error: f64,
-    /// Probability that noise with the memory of the series does as much.
+    /// Probability of at least as large an effect under noise with the memory of the series.
     pub p: f64,
 }
 
@@ -144,8 +144,8 @@ impl StepEffect {
     }
 }
 
-/// Effect of a step at `split`, with the linear effect of the covariates taken out. A series that the step and the
-/// covariates explain wholly has no noise: its effect is exact. `None` if the covariates explain the step.
+/// Effect of a step at `split`, with the linear effect of the covariates removed. If step and covariates fit the
+/// series exactly, there is no noise: the effect is exact. `None` if the covariates explain the step.
 pub(crate) fn step_effect(
     values: &[f64],
     split: usize,
@@ -157,7 +157,7 @@ pub(crate) fn step_effect(
     let mut basis: Vec<Vec<f64>> = Vec::new();
     for shape in std::iter::once(&ones(values.len())).chain(covariates) {
         let rest = without(shape, &basis);
-        // A constant load tells nothing of how the values depend on it.
+        // A constant load does not show how the values depend on it.
         if dot(&rest, &rest) > 1e-12 * dot(shape, shape) {
             basis.push(rest);
         }
@@ -185,19 +185,19 @@ pub(crate) fn step_effect(
     Some(effect.unwrap_or(exact))
 }
 
-/// Probability that noise with the memory of the series jumps as much at `split`. Under noise that wanders far, which
-/// no short series excludes, levels differ by chance, and seldom in one step: where only a sudden step counts, this
-/// shows more than [`step_effect`], which compares levels.
+/// Probability of at least as large a jump at `split` under noise with the memory of the series. Under noise that
+/// wanders far, which no short series excludes, levels differ by chance, but rarely in one step: if only a sudden step
+/// counts, this test is more powerful than [`step_effect`], which compares levels.
 pub(crate) fn jump_tail(values: &[f64], split: usize) -> f64 {
     let step = (0..values.len()).map(|t| f64::from(u8::from(t >= split)));
     match Noise::learn(values, &[ones(values.len()), step.collect()]) {
         Some(noise) => noise.tail_of_last(),
-        // Without noise a difference is exact.
+        // Without noise any difference is exact.
         None => f64::from(u8::from(values.first() == values.last())),
     }
 }
 
-/// The part of `shape` that is orthogonal to each of `basis`, which are so among themselves.
+/// The part of `shape` that is orthogonal to each of `basis`; these are orthogonal to each other.
 fn without(shape: &[f64], basis: &[Vec<f64>]) -> Vec<f64> {
     let mut rest = shape.to_vec();
     for other in basis {
@@ -288,7 +288,7 @@ mod tests {
 
     #[test]
     fn most_values_far_worse_is_a_rise_though_ranks_do_not_show_it() {
-        // Kayenta passed such a release: three of ten values were lower than before.
+        // Kayenta accepted such a release: three of ten values were lower than before.
         let found = share(200, 3, |rng| {
             let before = noisy(rng, 20.0, 0.1, 10);
             let after: Vec<f64> = (0..10)

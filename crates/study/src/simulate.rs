@@ -1,4 +1,4 @@
-//! Series whose truth is known, for tests. Every one repeats from its seed.
+//! Simulated series with known parameters, for tests. Each is reproducible from its seed.
 
 pub(crate) use record::random::SplitMix64 as Rng;
 
@@ -7,7 +7,7 @@ pub(crate) use record::random::SplitMix64 as Rng;
 pub(crate) enum StationaryProcess {
     /// First-order autoregression with this memory; its standard deviation is a tenth of the mean.
     Ar(f64),
-    /// The mean of this many white values in a row.
+    /// Moving average of this number of white-noise values.
     Moving(usize),
     /// Poisson counts at a rate that jumps between `rate - swing` and `rate + swing`, staying for
     /// ten slices on average.
@@ -46,7 +46,7 @@ impl StationaryProcess {
         }
     }
 
-    /// The standard deviation of one value, and the factor by which memory widens that of a mean.
+    /// The standard deviation of one value, and the factor by which autocorrelation widens that of a mean.
     fn spread(self) -> (f64, f64) {
         match self {
             StationaryProcess::Ar(phi) => (0.1 * LEVEL, (1.0 + phi) / (1.0 - phi)),
@@ -59,7 +59,7 @@ impl StationaryProcess {
         }
     }
 
-    /// The half width, as a fraction of the mean, that someone who knew the process would give.
+    /// The half width, as a share of the mean, with a known process.
     pub(crate) fn ideal_half_width(self, n: usize) -> f64 {
         let (deviation, memory) = self.spread();
         1.96 * deviation * (memory / n as f64).sqrt() / self.mean()
@@ -103,16 +103,16 @@ impl StationaryProcess {
 /// A closed loop or a cap, counted in slices of 100 ms.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Disk {
-    /// A volume that grants `rate` operations a second, `grant_s` seconds' worth at a time (zero:
-    /// one at a time), whose completions are reported late by up to `jitter_s`.
+    /// A volume that grants `rate` operations a second, `grant_s` seconds' worth at a time (zero: one at a time),
+    /// whose completions are reported up to `jitter_s` late.
     Cap {
         rate: f64,
         grant_s: f64,
         jitter_s: f64,
     },
-    /// Servers that each take `service_s` seconds on average with the coefficient of variation `cv`
-    /// (gamma distributed), always busy, on a host whose speed changes by `wander` (a fraction) from
-    /// slice to slice, keeping `memory` of it.
+    /// Servers with a mean service time of `service_s` seconds and the coefficient of variation `cv` (gamma
+    /// distributed), always busy, on a host whose speed changes by `wander` (a share) from slice to slice, with the
+    /// autocorrelation `memory`.
     Servers {
         count: usize,
         service_s: f64,
@@ -148,7 +148,7 @@ impl Disk {
             } => {
                 let phase = rng.uniform();
                 let mut granted = 0u64;
-                // Begun a second early, so that the delayed of the past are there.
+                // Begins a second early, to include delayed completions from before.
                 let start = -1.0;
                 loop {
                     let due = (granted as f64 + phase) / rate;

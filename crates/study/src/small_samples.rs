@@ -1,16 +1,16 @@
-//! Means of things of which each was measured a few times.
+//! Means of groups with a few measurements each.
 
 use std::collections::BTreeMap;
 
 use crate::distribution::student_quantile;
 use crate::interval::Interval;
 
-/// Number of values of its own from which a group that scatters more than the others is judged by itself.
+/// Minimum number of values from which a group with more scatter than the others is judged by its own.
 const MIN_OWN_VALUES: usize = 3;
-/// Multiple of the usual variance from which a group says nothing about the others. Of groups of three values, one in
-/// 250 reaches that by chance.
+/// Multiple of the usual variance from which a group is excluded from the pooled variance. One in 250 groups of three
+/// values reaches it by chance.
 const OUTLYING_VARIANCE_RATIO: f64 = 8.0;
-/// Number of times that groups and blocks are fitted in turn; each round leaves a fraction of the error of the last.
+/// Number of times that groups and blocks are fitted alternately; each round reduces the error to a fraction.
 const ROUNDS: usize = 50;
 
 /// The geometric mean of each group of positive values with its 95 % interval.
@@ -24,11 +24,11 @@ pub fn means(groups: &[Vec<f64>]) -> Vec<Option<Interval>> {
     means_with(groups, 0)
 }
 
-/// The same for values that were taken in blocks, each given with its block. The common effect of a block is taken
-/// out: the means are those of an average block, and may be compared with each other although each group was measured
-/// in other blocks.
+/// Like [`means`], for values that were measured in blocks, each given with its block. The common effect of a block is
+/// removed: the means are those of an average block, and can be compared even if groups were measured in different
+/// blocks.
 ///
-/// The logarithms are fitted as the sum of what the group and what the block does, by least squares.
+/// The logarithms are fitted by least squares as the sum of a group effect and a block effect.
 pub fn means_of_blocks(groups: &[Vec<(usize, f64)>]) -> Vec<Option<Interval>> {
     let mut blocks: BTreeMap<usize, f64> = BTreeMap::new();
     for (block, value) in groups.iter().flatten() {
@@ -48,7 +48,7 @@ pub fn means_of_blocks(groups: &[Vec<(usize, f64)>]) -> Vec<Option<Interval>> {
     means_with(&groups, blocks.len().saturating_sub(1))
 }
 
-/// Fits the effect of each block to the values without the effects of the groups, and shifts it to zero on average.
+/// Fits the effect of each block to the values minus the effects of the groups, and shifts it to zero on average.
 fn fit_blocks(groups: &[Vec<(usize, f64)>], blocks: &mut BTreeMap<usize, f64>) {
     let mut left: BTreeMap<usize, (f64, f64)> = BTreeMap::new();
     for group in groups {
@@ -72,7 +72,7 @@ fn fit_blocks(groups: &[Vec<(usize, f64)>], blocks: &mut BTreeMap<usize, f64>) {
     blocks.extend(effects().map(|(block, effect)| (block, effect - centre)));
 }
 
-/// `lost` degrees of freedom were spent before.
+/// The means; `lost` degrees of freedom are already used.
 fn means_with(groups: &[Vec<f64>], lost: usize) -> Vec<Option<Interval>> {
     let logs: Vec<Option<Logs>> = groups.iter().map(|group| Logs::of(group)).collect();
     let usual = usual_variance(logs.iter().flatten());
@@ -100,8 +100,8 @@ fn means_with(groups: &[Vec<f64>], lost: usize) -> Vec<Option<Interval>> {
     logs.iter().map(or_none).collect()
 }
 
-/// The variance of most groups, which a few that scatter wildly do not change: the median of those that can be judged
-/// by themselves. Infinite where these are too few to judge one of them.
+/// The variance of most groups, on which a few with a wild scatter have no effect: the median of those that can be
+/// judged by themselves. Infinite if there are too few of these.
 fn usual_variance<'a>(groups: impl Iterator<Item = &'a Logs>) -> f64 {
     let mut own: Vec<f64> = groups.filter_map(Logs::own).collect();
     own.sort_by(f64::total_cmp);
@@ -115,7 +115,7 @@ fn usual_variance<'a>(groups: impl Iterator<Item = &'a Logs>) -> f64 {
 struct Logs {
     count: usize,
     mean: f64,
-    /// The sum of their squared distances from the mean.
+    /// The sum of their squared deviations from the mean.
     squares: f64,
 }
 
@@ -135,7 +135,7 @@ impl Logs {
         })
     }
 
-    /// The variance by this group alone, where it has values enough.
+    /// The variance of this group alone, if it has enough values.
     fn own(&self) -> Option<f64> {
         (self.count >= MIN_OWN_VALUES).then(|| self.squares / (self.count as f64 - 1.0))
     }
@@ -152,7 +152,7 @@ mod tests {
         let mut rng = Rng::new(5);
         let (mut covered, mut asked) = (0, 0);
         for _ in 0..1000 {
-            // Some were measured once, some twice, some five times.
+            // Groups with one, two and five measurements.
             let groups: Vec<Vec<f64>> = [1, 1, 2, 2, 5, 5]
                 .iter()
                 .map(|count| {
@@ -182,8 +182,8 @@ mod tests {
 
     #[test]
     fn the_common_part_of_blocks_is_taken_out() {
-        // The day becomes faster by a tenth each block; the second is 20 % faster than the first,
-        // and was measured early only.
+        // The rate rises by a tenth with each block; the second group is 20 % faster than the first, and was measured
+        // in early blocks only.
         let day = [1.0, 1.1, 1.21, 1.331];
         let all = |rate: f64, blocks: usize| {
             let day = day.iter().take(blocks).enumerate();

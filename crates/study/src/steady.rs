@@ -5,49 +5,49 @@ use crate::level::find_step;
 use crate::noise::{MAX_BATCHES, Noise, ScaledSeries, batch_means, mean, ones};
 use crate::residual::{residual_of_levels, residual_of_line};
 
-/// Minimum change that is reported, as a fraction of the mean: a long enough series makes any change certain.
+/// Minimum change that is reported, as a share of the mean: in a long enough series any change is significant.
 const MIN_CHANGE: f64 = 0.05;
 /// Significance level of a change. Two shapes are tried.
 const TAIL: f64 = 0.01;
 /// Significance level of a warm-up. It is small, because the end of the warm-up is chosen to make it as distinct as
 /// possible.
 const WARMUP_TAIL: f64 = 0.003;
-/// Fraction of the mean by which a warm-up must move it to be left out.
+/// Minimum effect of a warm-up on the mean, as a share, to be left out.
 const WARMUP_WORTH: f64 = 0.001;
 
-/// Reason for which a series is steady or not.
+/// Result of the test for one level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// The series has one level, as far as the noise lets one tell.
+    /// The series has one level, within the noise.
     Level,
     /// The series rises or falls over its whole length.
     Drift,
-    /// The series rises and falls again, or the other way round.
+    /// The series rises and then falls, or the other way round.
     Bend,
-    /// The series changes from one level to another (where to a lower one, see [`crate::level`]).
+    /// The series changes from one level to another (for a lower one, see [`crate::level`]).
     Step,
-    /// The series is too short, or not finite: nothing can be concluded.
+    /// The series is too short, or a value is not finite.
     TooFew,
 }
 
 /// Steadiness of a series.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Steadiness {
-    /// True if nothing speaks against one level.
+    /// True if nothing contradicts a single level.
     pub steady: bool,
-    /// The change from the first slice to the last that a straight line gives, as a fraction of the
-    /// mean: -0.2 for a fall by a fifth.
+    /// The change from the first slice to the last by a fitted straight line, as a share of the mean: -0.2 for a fall
+    /// by a fifth.
     pub drift_fraction: f64,
-    /// Probability that noise alone gives a drift this large.
+    /// Probability of a drift this large by noise alone.
     pub drift_chance: f64,
     /// Reason for the judgement.
     pub reason: Reason,
 }
 
-/// Judges whether `slices`, with any warm-up left out (see [`warmup_end`]), keep one level.
+/// Judges whether `slices`, without any warm-up (see [`warmup_end`]), have one level.
 ///
-/// A straight line and a parabola are fitted. Either makes the series unsteady if it moves by more
-/// than 5 % of the mean and noise with the memory of this series gives that less than once in 100.
+/// A straight line and a parabola are fitted. Either makes the series unsteady if it changes by more than 5 % of the
+/// mean and noise with the memory of this series gives that less than once in 100.
 pub fn assess(slices: &[f64]) -> Steadiness {
     judge(slices).unwrap_or(Steadiness {
         steady: false,
@@ -78,7 +78,7 @@ fn judge(slices: &[f64]) -> Option<Steadiness> {
     let change = |shape: &[f64]| {
         let contrast = contrast(shape);
         let change: f64 = contrast.iter().zip(&batches).map(|(c, x)| c * x).sum();
-        // Without noise any change is certain.
+        // Without noise any change is significant.
         let certain = if change == 0.0 { 1.0 } else { 0.0 };
         (
             fraction(change),
@@ -125,35 +125,35 @@ fn contrast(shape: &[f64]) -> Vec<f64> {
     shape.iter().map(|x| x / squares).collect()
 }
 
-/// The number of slices at the start that are warm-up and best left out; zero where there is no warm-up,
-/// or where the series has not settled within its first third.
+/// The number of slices at the start that are warm-up and should be left out; zero if there is no warm-up, or if the
+/// series has not settled within its first third.
 ///
-/// The series is cut where two levels fit it best (least squares). What comes before the cut is left out where
-/// it differs from the level behind it by more than the wander of the rest explains, with the memory that the
-/// rest shows, and where a straight line explains it no better. What is left is judged in the same way, until
-/// it begins at its own level: a ramp goes in steps. Bias and coverage of the mean of what is left are simulated
-/// in the tests. It needs more than [`MIN_SLICES`] values, of which so many are left in any case.
+/// The series is cut where two levels fit it best (least squares). The part before the cut is left out if it differs
+/// from the level after it by more than the wander of the rest explains, with the memory of the rest, and if a
+/// straight line explains it no better. The remainder is judged in the same way, until it begins at its own level: a
+/// ramp is removed in steps. Bias and coverage of the mean of the remainder are simulated in the tests. It needs more
+/// than [`MIN_SLICES`] values, and leaves at least as many.
 ///
-/// MSER-5 (White, Cobb and Spratt 2000), which leaves out groups of five values, needs several groups to judge
-/// by: it sees no burst in three seconds, where a throttle that grants its first slice twice counts for 3 %.
+/// MSER-5 (White, Cobb and Spratt 2000), which leaves out groups of five values, needs several groups: it does not
+/// detect a burst in three seconds, where a throttle that grants its first slice twice adds 3 %.
 ///
-/// A high level that drops early looks the same. Ask [`crate::level::find_drop`] of the whole series first:
-/// what it finds is no warm-up.
+/// A high level that drops early looks the same. Call [`crate::level::find_drop`] on the whole series first: a drop
+/// that it finds is no warm-up.
 pub fn warmup_end(slices: &[f64]) -> usize {
     settled_from(slices, |_| true).unwrap_or(0)
 }
 
-/// End of the burst at which a series begins above its level: the burst that a cap lets through before it holds. Like
-/// [`warmup_end`], but a slow start stays in.
+/// End of the burst at the start of a series: the burst that a cap lets through before it limits. Like [`warmup_end`],
+/// but a slow start is kept.
 pub fn burst_end(slices: &[f64]) -> usize {
     settled_from(slices, |excess| excess > 0.0).unwrap_or(0)
 }
 
-/// The first slice at the level of the rest, where the mean before it differs by an excess that counts.
+/// The first slice at the level of the rest, if the mean before it differs by an excess that `counts`.
 fn settled_from(slices: &[f64], counts: fn(f64) -> bool) -> Option<usize> {
     let scaled = ScaledSeries::new(slices)?;
     let length = slices.len().div_ceil(MAX_BATCHES).max(1);
-    // What does not fill a batch is left out at the end: the start is what matters here.
+    // Values at the end that do not fill a batch are left out: the start is what matters here.
     let series: Vec<f64> = scaled.values.chunks_exact(length).map(mean).collect();
     let latest = (slices.len() / 3).min(slices.len().checked_sub(MIN_SLICES)?) / length;
     let far = scaled.mean / scaled.unit;
@@ -164,8 +164,8 @@ fn settled_from(slices: &[f64], counts: fn(f64) -> bool) -> Option<usize> {
     Some(end * length)
 }
 
-/// The length of a first part that is not at the level of the rest, less than `most`. `far` is the distance of
-/// zero from the mean of the whole series.
+/// The length of a first part that is not at the level of the rest, less than `most`. `far` is the distance of zero
+/// from the mean of the whole series.
 fn leading(series: &[f64], most: usize, far: f64, counts: fn(f64) -> bool) -> Option<usize> {
     let fit = |end: &usize| residual_of_levels(series, *end);
     let end = (1..=most).min_by(|a, b| fit(a).total_cmp(&fit(b)))?;
@@ -181,10 +181,10 @@ fn leading(series: &[f64], most: usize, far: f64, counts: fn(f64) -> bool) -> Op
     is_warmup.then_some(end)
 }
 
-/// True where noise with the memory of `rest` explains that the mean of the `count` values before it differs by
-/// `excess`. The noise is that of the rest, since the warm-up itself is no measure of it.
+/// True if noise with the memory of `rest` explains that the mean of the `count` values before it differs by `excess`.
+/// The noise is estimated from the rest, since the warm-up itself is no measure of it.
 fn is_chance(count: usize, rest: &[f64], excess: f64) -> bool {
-    // A rest without noise leaves no doubt.
+    // Without noise in the rest any difference is significant.
     Noise::learn(rest, &[ones(rest.len())]).is_some_and(|noise| {
         let mut contrast = vec![1.0 / count as f64; count];
         contrast.resize(count + rest.len(), -1.0 / rest.len() as f64);

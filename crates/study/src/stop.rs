@@ -5,9 +5,9 @@ use crate::interval::{Interval, mean_interval};
 /// Stopping rule: stops once the 95 % interval is within `precision` of the mean.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StopRule {
-    /// The half width wanted, as a fraction of the mean: 0.03 for 3 %. Zero never stops early.
+    /// The requested half width, as a share of the mean: 0.03 for 3 %. Zero never stops early.
     pub precision: f64,
-    /// The fewest slices to decide on.
+    /// Minimum number of slices for a decision.
     pub min_slices: usize,
 }
 
@@ -20,15 +20,14 @@ pub enum StopDecision {
     Precise(Interval),
 }
 
-/// Applies a [`StopRule`] to a series that grows.
+/// Applies a [`StopRule`] to a growing series.
 ///
-/// Looking again and again until an interval happens to be narrow favours intervals that are
-/// narrow by luck (Anscombe 1954; Glynn and Whitt 1992). So the interval must be narrow enough at
-/// two checks in a row. Check at even steps, such as once a second: two checks at nearly the same
-/// data are one.
+/// Repeated checks until an interval happens to be narrow favour intervals that are narrow by chance (Anscombe 1954;
+/// Glynn and Whitt 1992). Therefore the interval must be narrow enough at two consecutive checks. Check at regular
+/// steps, such as once a second: two checks of nearly the same data count as one.
 ///
-/// In simulation the interval at the stop covers 96 to 99 times in 100, and 89 to 91 where the rate
-/// jumps between two regimes of a second each: those take some 8 s to know (see the tests).
+/// In simulation the interval at the stop covers 96 to 99 times in 100, and 89 to 91 if the rate jumps between two
+/// regimes of a second each: those take some 8 s to detect (see the tests).
 #[derive(Clone, Debug)]
 pub struct Stopper {
     rule: StopRule,
@@ -44,7 +43,7 @@ impl Stopper {
         }
     }
 
-    /// Examines everything measured so far, warm-up left out.
+    /// Examines all slices so far, without the warm-up.
     pub fn check(&mut self, slices: &[f64]) -> StopDecision {
         if self.rule.precision <= 0.0 || slices.len() < self.rule.min_slices {
             return StopDecision::Continue;

@@ -1,29 +1,29 @@
 //! Number of hosts to start for a required number of good ones.
 //!
-//! The share of good hosts among those to come is not the share of the past: ten hosts are little evidence of it.
-//! Given `good` of `all`, the number of good ones among the next is predicted as beta-binomial with the parameters
-//! `good` and `all - good + 1`. Of the two predictions that Thatcher (1964, Relationships between Bayesian and
-//! confidence limits for predictions) shows to hold whatever the true share is, as the limits of Clopper and Pearson
-//! (1934) do for the share itself, this is the cautious one. The tests compute exactly, for all shares, that it also
-//! holds when the number to start is chosen by it. It assumes that hosts to come are like those of the past, and that
-//! each is good independently of the others.
+//! The share of good hosts in the future is not the share in the past: ten hosts are little evidence. Given `good` of
+//! `all`, the number of good ones among the next is predicted as beta-binomial with the parameters `good` and `all -
+//! good + 1`. Of the two predictions that Thatcher (1964, Relationships between Bayesian and confidence limits for
+//! predictions) shows to hold whatever the true share is, as the limits of Clopper and Pearson (1934) do for the share
+//! itself, this is the cautious one. The tests compute exactly, for all shares, that it also holds if the number to
+//! start is chosen by it. It assumes that future hosts are like past ones, and that hosts are independently good or
+//! bad.
 
 use crate::distribution::ln_gamma;
 
-/// Largest number of hosts that is given: more would need a better past, not more hosts.
+/// Maximum number of hosts: beyond it a better past is needed, not more hosts.
 pub const MAX_HOSTS: usize = 1_000_000;
 
 /// Results of past hosts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PastResults {
-    /// Number of good ones.
+    /// Number of good hosts.
     pub good: usize,
-    /// Number of all.
+    /// Number of all hosts.
     pub all: usize,
 }
 
 impl PastResults {
-    /// Probability that fewer than `want` of `started` hosts are good; one where no good one was ever seen.
+    /// Probability that fewer than `want` of `started` hosts are good; 1 if there was no good host in the past.
     fn shortfall_probability(&self, want: usize, started: usize) -> f64 {
         if want == 0 {
             return 0.0;
@@ -34,7 +34,7 @@ impl PastResults {
         let (good, bad) = (self.good as f64, (self.all - self.good) as f64 + 1.0);
         let count = started as f64;
         let beta = |a: f64, b: f64| ln_gamma(a) + ln_gamma(b) - ln_gamma(a + b);
-        // The chance of none, and from each number to the next.
+        // The probability of zero, and the ratio from each number to the next.
         let mut log = beta(good, count + bad) - beta(good, bad);
         let mut sum = 0.0;
         for hits in 0..want {
@@ -46,13 +46,13 @@ impl PastResults {
         sum.min(1.0)
     }
 
-    /// Probability that at least `want` of `started` hosts are good, at the least.
+    /// Lower bound of the probability that at least `want` of `started` hosts are good.
     pub fn chance(&self, want: usize, started: usize) -> f64 {
         1.0 - self.shortfall_probability(want, started)
     }
 
-    /// Number to start so that at least `want` are good with this chance, below one. `None` where the past is no
-    /// evidence: no good one was seen, or too few hosts to promise anything below [`MAX_HOSTS`].
+    /// Number of hosts to start so that at least `want` are good with the probability `chance`, below 1. `None` if the
+    /// past is insufficient: no good host, or too few hosts for a number of at most [`MAX_HOSTS`].
     pub fn to_start(&self, want: usize, chance: f64) -> Option<usize> {
         let enough = |started: usize| self.shortfall_probability(want, started) <= 1.0 - chance;
         if chance.is_nan() || chance >= 1.0 || !enough(MAX_HOSTS) {
@@ -88,21 +88,21 @@ mod tests {
         assert_eq!(of(0, 0), None);
         let (short, long, poor) = (of(9, 10), of(900, 1000), of(100, 1000));
         assert!(short > long && poor > short, "{short:?} {long:?} {poor:?}");
-        // Of a share of 0.9 that is nearly known: 4 give three with 94.8 %, 5 with 99 %.
+        // With a share of 0.9 that is nearly known: 4 give three with 94.8 %, 5 with 99 %.
         assert_eq!(long, Some(5));
         assert_eq!(PastResults { good: 1, all: 5 }.to_start(0, 0.95), Some(0));
     }
 
     #[test]
     fn the_prediction_is_that_of_the_urn() {
-        // One good of one: the share is uniform below the cautious prior, so that all of two more are
-        // good with the chance of the integral of p^2, a third.
+        // One good host of one: with the cautious prior the share is uniform, so that two more are both good with the
+        // probability of the integral of p^2, a third.
         let past = PastResults { good: 1, all: 1 };
         assert!((past.chance(2, 2) - 1.0 / 3.0).abs() < 1e-12);
         assert!((past.chance(1, 2) - 2.0 / 3.0).abs() < 1e-12);
     }
 
-    /// The chance that enough come, over all pasts that say a number, where this share is truly good.
+    /// The probability that enough are good, over all pasts that give a number, for a true share of `share`.
     fn kept_promise(share: f64, all: usize, want: usize, numbers: &[Option<usize>]) -> f64 {
         let mut kept = 0.0;
         let mut known = 0.0;
@@ -148,13 +148,13 @@ mod tests {
                 }
             }
         }
-        // A promise that is always kept would ask for too many.
+        // A guarantee that always holds would start too many.
         assert!(least < 0.97, "{least}");
     }
 
     #[test]
     fn enough_good_ones_come_in_every_zone_of_simulated_fleets() {
-        // Good is what most of a plain zone reach; each zone has a past of its own.
+        // Hosts that reach the typical figure of a plain zone are good; each zone has its own past.
         let population = Population::plain();
         let mut rng = Rng::new(5);
         let (want, trials, past_hosts) = (3, 400, 60);

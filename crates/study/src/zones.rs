@@ -4,17 +4,17 @@ use crate::compare::{RatioInterval, ratio_of_intervals};
 use crate::distribution::student_quantile;
 use crate::interval::Interval;
 
-/// Minimum number of zones from which it is known how much they scatter.
+/// Minimum number of zones for an estimate of their scatter.
 pub const MIN_ZONES: usize = 16;
-/// An end is this part of the zones.
+/// Divisor of the number of zones that gives the size of an end.
 const END: usize = 8;
-/// Probability that ends that are alike are called different.
+/// Probability that equal ends are reported as different.
 const TAIL: f64 = 0.01;
-/// Ends within this are alike, however little the zones scatter.
+/// Relative difference within which ends are equal, however little the zones scatter.
 const EQUAL_ENDS: f64 = 0.02;
-/// Ratio of the second read to the first from which a place is cold.
+/// Minimum ratio of the second read to the first at which a position is cold.
 const COLD_RATIO: f64 = 2.0;
-/// Ratio of the second read to the first from which a place is cold, where the rates are known with their intervals.
+/// The same ratio if the intervals of both rates are known.
 const COLD_RATIO_WITH_INTERVALS: f64 = 1.5;
 
 /// Comparison of the two ends of a disk.
@@ -24,7 +24,7 @@ pub struct DiskEnds {
     pub first: f64,
     /// The geometric mean of the rates of the last eighth of the zones.
     pub last: f64,
-    /// The last over the first, with its 99 % interval.
+    /// The last divided by the first, with its 99 % interval.
     pub ratio: RatioInterval,
     /// True if the ends differ by more than the zones scatter, and by 2 % at least.
     pub differ: bool,
@@ -49,7 +49,7 @@ pub fn ends(rates: &[f64]) -> Option<DiskEnds> {
     let count = logs.len() / END;
     let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len() as f64;
     let (first, last) = (mean(&logs[..count]), mean(&logs[logs.len() - count..]));
-    // The estimate is as good as one from two thirds as many independent values.
+    // The estimate is as precise as one from two thirds as many independent values.
     let deviation = student_quantile(TAIL, steps * 2.0 / 3.0);
     let half = deviation * scatter * (2.0 / count as f64).sqrt();
     let ratio = RatioInterval::of_logs(last - first, half)?;
@@ -61,7 +61,7 @@ pub fn ends(rates: &[f64]) -> Option<DiskEnds> {
     })
 }
 
-/// A rate, with its interval where there is one.
+/// A rate, with its interval if known.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rate {
     /// Mean rate.
@@ -70,8 +70,8 @@ pub struct Rate {
     pub interval: Option<Interval>,
 }
 
-/// True if a place was cold: its second read was far faster than its first. A slow place is as slow the
-/// second time.
+/// True if a position was cold: its second read was far faster than its first. A slow position is as slow the second
+/// time.
 pub fn is_cold(first: Rate, again: Rate) -> bool {
     let far = first.mean > 0.0 && again.mean >= COLD_RATIO * first.mean;
     let ratio = first
@@ -100,7 +100,7 @@ mod tests {
             ends(&zones(rng, 0.05, |_| 100.0)).unwrap().differ
         });
         assert!(wrong < 0.025, "{wrong}");
-        // Now and then a zone meets a stall.
+        // Occasionally a zone has a stall.
         let wrong = share(2000, 8, |rng| {
             let mut rates = zones(rng, 0.03, |_| 100.0);
             for rate in &mut rates {

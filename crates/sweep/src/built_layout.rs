@@ -15,7 +15,7 @@ use array::plan::{md_uuid, new_uuid};
 use array::steps::UndoResult;
 use array::teardown;
 
-/// The ids of a layout, chosen before it is built, and the settings of the disks before.
+/// The ids of a layout, chosen before it is built, and the earlier settings of the disks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct BuiltLayout {
     /// Number of the devices that are its members.
@@ -30,7 +30,7 @@ pub(crate) struct BuiltLayout {
     pub mount: PathBuf,
     /// Former schedulers of the disks.
     pub schedulers: Vec<SavedScheduler>,
-    /// Id of the boot: after another boot the schedulers are the system's.
+    /// Id of the boot: after a reboot the schedulers are the system's.
     pub boot: String,
 }
 
@@ -49,7 +49,7 @@ impl BuiltLayout {
     /// Chooses the ids for a layout on these devices.
     ///
     /// # Errors
-    /// When the kernel gives no id, or does not list a device.
+    /// When the kernel returns no random id, or does not list a device.
     pub(crate) fn choose(
         root: &Root,
         layout: &Layout,
@@ -86,7 +86,7 @@ impl BuiltLayout {
     ) -> Vec<UndoResult> {
         let mut undone = self.unmount(host);
         if undone.iter().any(|undone| undone.left().is_some()) {
-            // What is mounted is in use, even if it is ours: nothing below it is touched.
+            // A mounted file system is in use, even if it is ours: nothing below it is changed.
             return undone;
         }
         if arrays {
@@ -123,7 +123,7 @@ impl BuiltLayout {
                 },
             );
         }
-        // It stays while a file system is mounted on it.
+        // The folder is kept while a file system is mounted on it.
         let _ = std::fs::remove_dir(&self.mount);
         undone
     }
@@ -140,7 +140,7 @@ impl BuiltLayout {
             })
         };
         let left = |scheduler: &SavedScheduler| {
-            // The scheduler of a disk that is gone went with it.
+            // The scheduler of a removed disk disappeared with it.
             is_there(scheduler).then_some(())?;
             let error = set_scheduler(root, &scheduler.disk, &scheduler.was).err()?;
             Some(UndoResult::Leftover(format!(

@@ -13,7 +13,7 @@ use array::check::{MIN_XFS_SIZE, kernel_has_md};
 use array::host::ArrayHost;
 use domain::filesystem::Fs;
 
-/// Programs that every layout needs, and the packages that have them.
+/// Programs that every layout needs, with the packages that contain them.
 const NEEDED: [(&str, &str); 3] = [
     ("mount", "mount, or util-linux"),
     ("umount", "mount, or util-linux"),

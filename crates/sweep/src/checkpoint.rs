@@ -11,12 +11,12 @@ use super::record::SweepRecord;
 /// Folder of the mount points of layouts. Files under `/run` are gone after a reboot, as the mounts are.
 const MOUNTS: &str = "/run/disksmith";
 
-/// A sweep, and what is built just now.
+/// A sweep, and the layout that is currently built.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Checkpoint {
     /// The sweep.
     pub record: SweepRecord,
-    /// Layout that is built; `None` between two layouts.
+    /// The layout that is currently built; `None` between two layouts.
     pub underway: Option<BuiltLayout>,
     /// The boot of the kernel in which it ran last.
     pub boot: String,

@@ -1,5 +1,5 @@
 //! Conclusions from a sweep. They are derived from the [`SweepRecord`] alone, at any time: after each block to choose
-//! the next layouts, and again of an old sweep by a newer rule.
+//! the next layouts, and again from an old record by newer rules.
 
 use std::collections::BTreeMap;
 

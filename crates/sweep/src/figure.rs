@@ -6,7 +6,7 @@ use std::str::FromStr;
 use record::Direction;
 use serde::{Deserialize, Serialize};
 
-/// Metric: a count or a time.
+/// A metric of a phase: a rate or a latency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Metric {
     /// Requests a second.
@@ -54,7 +54,7 @@ impl Metric {
         }
     }
 
-    /// True if the metric is a time, of which less is better; of rates more is better.
+    /// True if the metric is a latency, for which lower is better; for rates higher is better.
     pub fn is_latency(self) -> bool {
         !matches!(self, Metric::Iops | Metric::Bytes)
     }
@@ -67,7 +67,7 @@ impl Metric {
 pub struct Figure {
     /// The phase.
     pub phase: String,
-    /// The direction; `None` takes reads and writes together, or the commits where there are any.
+    /// The direction; `None` for reads and writes together, or for the commits if there are any.
     pub direction: Option<Direction>,
     /// Metric of the figure.
     pub metric: Metric,

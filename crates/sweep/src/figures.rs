@@ -1,4 +1,4 @@
-//! The figures that a run gives a sweep, by name.
+//! The figures of a run for a sweep, by name.
 
 use std::collections::BTreeMap;
 
@@ -9,14 +9,14 @@ use super::record::Value;
 use bench::conclusion::Conclusion;
 use bench::figures::{Estimate, PhaseFigures};
 
-/// Figures of a run: of each phase over all directions, and of each direction where there are several. Rates have
-/// their intervals; a percentile is taken from all requests of the phase and has none.
+/// Figures of a run: of each phase over all directions, and of each direction if there are several. Rates have
+/// intervals; a percentile is computed from all requests of the phase and has no interval.
 ///
-/// Over all directions a phase's requests are its reads and writes. Where it commits they are the commits instead: a
-/// database waits for a commit.
+/// Over all directions, a phase's requests are its reads and writes. If the phase commits they are the commits
+/// instead: a database waits for a commit.
 pub fn figures_of(run: &Run, conclusion: &Conclusion) -> BTreeMap<Figure, Value> {
     let mut figures = BTreeMap::new();
-    // The figures of a trace are of its reads and writes, of which some form commits.
+    // The figures of a trace are those of its reads and writes, some of which are part of commits.
     let is_trace = run.replay.is_some();
     for (phase, studied) in run.phases.iter().zip(&conclusion.phases) {
         let mut put = |direction, metric, value| {
@@ -42,13 +42,13 @@ pub fn figures_of(run: &Run, conclusion: &Conclusion) -> BTreeMap<Figure, Value>
     figures
 }
 
-/// Reason for which a phase with this workload never has a figure, and the figure that it has instead, as a clause;
-/// `None` where [`figures_of`] has it.
+/// Reason why a phase with this workload never has a figure, and the figure to use instead, as a clause; `None` if
+/// [`figures_of`] can return the figure.
 pub fn reason_never_measured(figure: &Figure, workload: &Workload) -> Option<String> {
     let phase = &figure.phase;
     let commits = workload.sync_every > 0;
     let Some(direction) = figure.direction else {
-        // Where it commits, its requests are the commits.
+        // If the phase commits, its requests are the commits.
         let never = commits && !workload.writes() && figure.metric != Metric::Bytes;
         return never.then(|| {
             format!(
@@ -89,7 +89,7 @@ pub fn reason_never_measured(figure: &Figure, workload: &Workload) -> Option<Str
     ))
 }
 
-/// True if a workload of reads and writes has this direction alone.
+/// True if a workload of reads and writes has no other direction than this one.
 fn is_only(direction: Direction, workload: &Workload) -> bool {
     match direction {
         Direction::Read => !workload.writes(),
@@ -115,7 +115,7 @@ fn of_flow(flow: &Flow, direction: Direction, studied: &PhaseFigures) -> Vec<(Me
     values
 }
 
-/// The figures over all directions; empty where there were no requests.
+/// The figures over all directions; empty if there were no requests.
 fn together(phase: &Phase, studied: &PhaseFigures, is_trace: bool) -> Vec<(Metric, Value)> {
     let moving: Vec<&Flow> = [&phase.read, &phase.write].into_iter().flatten().collect();
     let commits = phase.commit.as_ref().filter(|_| !is_trace);
@@ -159,7 +159,7 @@ fn slices(phase: &Phase, of: fn(&record::Slice) -> u64) -> Vec<f64> {
     rates
 }
 
-/// Latencies of a histogram; none where no request completed.
+/// Latencies of a histogram; empty if no request completed.
 fn latencies(latency: &Histogram) -> Vec<(Metric, Value)> {
     if latency.is_empty() {
         return Vec::new();

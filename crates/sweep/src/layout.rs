@@ -14,16 +14,16 @@ use domain::raid::{Level, Placement, Raid10Layout};
 pub(crate) struct Layout {
     /// The RAID level; `None` for a disk alone.
     pub level: Option<Level>,
-    /// Number of members; they are the first devices.
+    /// Number of members; the first devices are used.
     pub members: usize,
-    /// Layout of the copies of RAID 10, where it is not n2.
+    /// Layout of the copies of RAID 10; `None` for n2 and at other levels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub copies: Option<Raid10Layout>,
-    /// The chunk; `None` where there is none.
+    /// The chunk size; `None` for layouts without chunks.
     pub chunk: Option<Bytes>,
     /// The file system.
     pub fs: Fs,
-    /// The I/O scheduler of the members; `None` leaves what they have.
+    /// The I/O scheduler of the members; `None` leaves it unchanged.
     pub scheduler: Option<String>,
 }
 
@@ -67,7 +67,7 @@ impl Factor {
 }
 
 impl Layout {
-    /// The layout's setting of a factor, as text; `–` where it has none.
+    /// The layout's setting of a factor, as text; `–` if it has none.
     pub(crate) fn setting(&self, factor: Factor) -> String {
         let none = || "–".to_owned();
         match factor {
@@ -109,7 +109,7 @@ impl Layout {
         self.level.map_or(0, |level| level.survives(self.members))
     }
 
-    /// Usable capacity on the first of devices of these sizes.
+    /// Usable capacity of a layout on the first of devices with these sizes.
     pub(crate) fn capacity(&self, sizes: &[Bytes]) -> Bytes {
         let sizes = sizes.get(..self.members).unwrap_or(sizes);
         match self.geometry() {
@@ -137,7 +137,7 @@ impl fmt::Display for Layout {
     }
 }
 
-/// A setting of [`Factor::Level`] in prose; `named` gives the name of a level.
+/// A setting of [`Factor::Level`] in prose; `named` returns the name of a level.
 pub(crate) fn level_name(setting: &str, named: fn(Level) -> String) -> String {
     let (word, copies) = setting.split_once(' ').unwrap_or((setting, ""));
     match Level::from_mdadm_name(word) {
@@ -157,17 +157,17 @@ pub(crate) struct Factors {
     /// The layouts of the copies, for RAID 10.
     #[serde(default = "near")]
     pub copies: Vec<Raid10Layout>,
-    /// The chunks, for levels that have them.
+    /// The chunk sizes, for levels that have chunks.
     pub chunks: Vec<Bytes>,
     /// File systems to compare.
     pub file_systems: Vec<Fs>,
-    /// The schedulers; empty leaves what the disks have.
+    /// The schedulers; empty to leave them unchanged.
     pub schedulers: Vec<String>,
     /// Number of members that may fail.
     pub survives: usize,
 }
 
-/// Layouts of the copies in sweeps of versions that did not vary them.
+/// The default layout of the copies, for sweeps of versions that did not vary it.
 fn near() -> Vec<Raid10Layout> {
     vec![Raid10Layout::N2]
 }

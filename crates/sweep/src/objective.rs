@@ -47,7 +47,7 @@ pub enum ThresholdSide {
 }
 
 impl Objective {
-    /// The figure by which the objective ranks; `None` where that is the cost alone.
+    /// The figure by which the objective ranks; `None` if the objective is the cost alone.
     pub(crate) fn figure(&self) -> Option<&Figure> {
         match self {
             Objective::Figure(figure) | Objective::PerDollar(figure) => Some(figure),
@@ -60,7 +60,7 @@ impl Objective {
         !matches!(self, Objective::Figure(_))
     }
 
-    /// True if less of the objective is better.
+    /// True if lower values of the objective are better.
     pub(crate) fn less_is_better(&self) -> bool {
         match self {
             Objective::Figure(figure) => figure.metric.is_latency(),
@@ -105,7 +105,7 @@ impl FromStr for Objective {
 }
 
 impl ThresholdSide {
-    /// All comparisons, the longer signs first: `<=` begins with `<`.
+    /// All comparisons, the longer signs first, since `<=` begins with `<`.
     const ALL: [ThresholdSide; 4] = [
         ThresholdSide::AtMost,
         ThresholdSide::AtLeast,
@@ -141,7 +141,7 @@ impl Requirement {
     }
 
     /// Factor by which a value misses the threshold: 2 for twice the allowed latency or half the required rate. Below
-    /// 1 where the threshold is met.
+    /// 1 if the threshold is met.
     pub(crate) fn excess(&self, value: f64) -> f64 {
         if self.side.is_low() {
             value / self.threshold
@@ -224,7 +224,7 @@ fn threshold_of(metric: Metric, text: &str) -> Result<f64, String> {
             Ok(size) => Ok(size.0 as f64),
             Err(why) => Err(why.to_string()),
         },
-        // A bare number would be seconds, which is not meant as a latency.
+        // A bare number would be seconds, which is not a plausible latency.
         _ if text.ends_with(|last: char| last.is_ascii_digit()) => Err(format!(
             "'{text}' has no unit; write a latency with ns, us, ms or s behind it, such as 5ms"
         )),

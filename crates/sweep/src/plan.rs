@@ -26,10 +26,10 @@ pub(crate) fn default_members(devices: usize) -> Vec<usize> {
     members
 }
 
-/// Combines the factors. Repeated settings count once.
+/// Combines the factors. Repeated settings are used once.
 ///
 /// # Errors
-/// When a setting makes no layout at all: more members than devices, or a chunk that md does not support.
+/// When a setting is possible in no layout: more members than devices, or a chunk that md does not support.
 pub(crate) fn plan(factors: &Factors, devices: usize) -> Result<LayoutPlan, Vec<String>> {
     let problems = problems(factors, devices);
     if !problems.is_empty() {
@@ -94,7 +94,7 @@ fn lays_out_copies(level: Level) -> bool {
     level.placement() == Placement::StripedCopies
 }
 
-/// The shapes, each once: a disk alone is the same at every level and chunk.
+/// The shapes without duplicates: a single disk is the same at every level and chunk.
 fn shapes(factors: &Factors, left_out: &mut Vec<ExcludedSetting>) -> Vec<Shape> {
     let mut shapes: Vec<Shape> = Vec::new();
     let mut add = |shape| {

@@ -51,9 +51,9 @@ pub(crate) struct Prices {
     pub mibps: Provisioned,
     /// Price of a million I/O on the volumes.
     pub million_io: f64,
-    /// Millions of I/O a month that are expected of the application.
+    /// Expected I/O of the application, in millions a month.
     pub io_month: Option<f64>,
-    /// The share of them that write, 0 to 1.
+    /// The share of writes in it, 0 to 1.
     pub write_share: Option<f64>,
 }
 
@@ -61,7 +61,7 @@ pub(crate) struct Prices {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct Provisioned {
-    /// Provisioned rate.
+    /// Provisioned rate of each volume.
     pub rate: Option<f64>,
     /// Rate included in the price of the volume.
     pub free: f64,
@@ -74,7 +74,7 @@ pub(crate) struct Provisioned {
 pub(crate) struct Cost {
     /// Cost of a month, in the currency of the prices.
     pub per_month: f64,
-    /// The objective's rate divided by the cost of a month; `None` where the objective is no rate.
+    /// The objective's rate divided by the cost of a month; `None` if the objective is not a rate.
     pub rate_per_dollar: Option<f64>,
 }
 
@@ -88,7 +88,7 @@ impl Prices {
     /// Parses a file's text; `file` is its name, for errors.
     ///
     /// # Errors
-    /// A sentence that names the file, the line and the field.
+    /// A sentence with the file, the line and the field.
     pub(crate) fn parse(file: &str, text: &str) -> Result<Prices, String> {
         let mut prices = Prices::default();
         let mut seen: Vec<&str> = Vec::new();
@@ -197,7 +197,7 @@ impl Prices {
         Ok(())
     }
 
-    /// True if anything has a price.
+    /// True if at least one price is given.
     fn priced(&self) -> bool {
         let each = [
             self.gib_month,
@@ -230,8 +230,8 @@ impl Prices {
         remarks
     }
 
-    /// Cost of a layout: of its members, the first of volumes of these sizes, and of the I/O on them. `rate` is the
-    /// objective's, where it is one.
+    /// Cost of a layout: of its members, which are the first of the volumes with these sizes, and of the I/O on them.
+    /// `rate` is the objective's, if it is a rate.
     pub(crate) fn cost(&self, layout: &Layout, sizes: &[Bytes], rate: Option<f64>) -> Cost {
         let members = sizes.get(..layout.members).unwrap_or(sizes);
         let gib: f64 = members.iter().map(|size| size.0 as f64).sum::<f64>() / Bytes::GIB.0 as f64;
@@ -250,7 +250,7 @@ impl Prices {
     }
 }
 
-/// I/O on the members for a small write.
+/// Number of I/O on the members for a small write.
 pub(super) fn write_io(layout: &Layout) -> f64 {
     layout
         .level
@@ -357,7 +357,7 @@ mod tests {
         assert!(remarks("million-io 0.05")[0].contains("io-month"));
         assert!(remarks("iops-month 0.005")[0].contains("iops-month"));
         near(per_month("million-io 0.05\ngib-month 0.1", None, 1), 10.0);
-        // Less is provisioned than is in the price: nothing is paid back.
+        // If less is provisioned than is included in the price, nothing is refunded.
         near(
             per_month(
                 "gib-month 0.1\niops 100\niops-free 3000\niops-month 1",

@@ -17,17 +17,17 @@ use super::record::{Probe, SweepSettings, Value};
 use super::testbed::Testbed;
 use bench::{PhasePlan, suite};
 
-/// Time for which a volume is probed: enough for its rate, and short for sixteen of them.
+/// Time for which a volume is probed: long enough for its rate, and short enough to probe sixteen volumes.
 const PROBE_TIME: Nanos = Nanos::from_secs(3);
 
-/// The windows of a probe.
+/// Length of the windows of a probe.
 const WINDOW: Nanos = Nanos::from_secs(1);
 
-/// Probes the claimed devices with the workload of the sweep's first phase. `Ok(None)` where that commits, since a
+/// Probes the claimed devices with the workload of the sweep's first phase. `Ok(None)` if that phase commits, since a
 /// commit depends on the file system.
 ///
 /// # Errors
-/// The device that failed, and how.
+/// The device that failed, and the error.
 pub(crate) fn probe(
     settings: &SweepSettings,
     testbed: &Testbed,
@@ -42,7 +42,7 @@ pub(crate) fn probe(
             anyhow::Error::new(error).context(format!("{} as it is", target.path.display()))
         })
     };
-    // Only devices that layouts use: the first layout overwrites what is written here.
+    // Only devices that layouts use: the first layout overwrites the data written here.
     let used = settings.factors.members.iter().max().copied().unwrap_or(0);
     let targets: Vec<&DestroyTarget> = testbed.claims().take(used).collect();
     let mut alone = Vec::new();

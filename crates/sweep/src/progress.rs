@@ -1,5 +1,5 @@
-//! Progress lines of a sweep. They go to standard error, even where it is no terminal, so that a log shows what was
-//! measured when.
+//! Progress lines of a sweep. They are written to standard error even if it is not a terminal, so that a log shows the
+//! times of the measurements.
 
 use std::time::Duration;
 use ui::units::span;
@@ -64,7 +64,7 @@ fn result_of(record: &SweepRecord, cell: &Cell) -> String {
     }
 }
 
-/// Upper limit of the remaining work, as if no further layout were dropped.
+/// Upper limit of the remaining time, as if no further layout were dropped.
 fn left(record: &SweepRecord) -> String {
     let took: f64 = record.cells.iter().map(|cell| cell.took_s).sum();
     let each = took / record.cells.len().max(1) as f64;

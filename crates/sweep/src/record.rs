@@ -19,11 +19,11 @@ use domain::values::WorkloadText;
 pub(crate) struct SweptVolume {
     /// Path as given by the user.
     pub path: PathBuf,
-    /// Identity that is stable over a reboot; `None` where the kernel shows none.
+    /// Identity that is stable over a reboot; `None` if the kernel reports none.
     pub id: Option<String>,
-    /// Serial number, on EBS the volume's id; `None` where the kernel shows none.
+    /// Serial number, on EBS the volume's id; `None` if the kernel reports none.
     pub serial: Option<String>,
-    /// Model; `None` where the kernel shows none.
+    /// Model; `None` if the kernel reports none.
     pub model: Option<String>,
     /// Size of the device.
     pub size: Bytes,
@@ -53,9 +53,9 @@ pub(crate) struct SweepSettings {
     pub precision: f64,
     /// The size of the test file, the same on every layout.
     pub size: Bytes,
-    /// Threads that issue I/O, where the user changed them.
+    /// Threads that issue I/O; `None` for the number of each phase.
     pub threads: Option<u32>,
-    /// Requests in flight a thread, where the user changed them.
+    /// Requests in flight of each thread; `None` for the depth of each phase.
     pub depth: Option<u32>,
     /// Maximum number of blocks in which a layout is measured.
     pub blocks: usize,
@@ -106,7 +106,7 @@ pub(crate) struct Cell {
     pub block: usize,
     /// The layout, by its place in [`SweepRecord::layouts`].
     pub layout: usize,
-    /// True if this is a measurement of the baseline, which every block begins with and one more follows.
+    /// True if this is a measurement of the baseline, which is measured first in every block and once after the last.
     pub baseline: bool,
     /// Start, in seconds of the running time of the sweep.
     pub began_s: f64,
@@ -224,7 +224,7 @@ impl SweepSettings {
 }
 
 impl SweptVolume {
-    /// True if both are one volume: by the stable identity, or else by path and size.
+    /// True if both are the same volume: by the stable identity or, without one, by path and size.
     pub(crate) fn is_same_volume(&self, other: &SweptVolume) -> bool {
         match (&self.id, &other.id) {
             (Some(one), Some(other)) => one == other,
@@ -246,7 +246,7 @@ impl Value {
 }
 
 impl Cell {
-    /// A figure of the cell; `None` where it has no such figure, or failed.
+    /// A figure of the cell; `None` if it does not have this figure, or failed.
     pub(crate) fn figure(&self, figure: &Figure) -> Option<Value> {
         match &self.outcome {
             CellOutcome::Measured { figures, .. } => figures.get(figure).copied(),

@@ -23,8 +23,8 @@ use ui::exit::{ExitClass as _, Failure};
 /// Takes down the layout that a killed start has left, and claims the devices.
 ///
 /// # Errors
-/// Refused, where the sweep cannot continue on this host or on these devices; failed midway, where the remaining
-/// layout could not be taken down.
+/// Refused, if the sweep cannot continue on this host or on these devices; failed midway, if the remaining layout
+/// could not be taken down.
 pub(super) fn resume(
     key: &str,
     settings: &SweepSettings,
@@ -43,7 +43,7 @@ pub(super) fn resume(
     plan_binding::check_reading(&allowed.planned, &paths, &context.root)
         .map_err(|problems| refused(&problems))?;
     context.notice(&format!(
-        "disksmith: going on with sweep {key}: {} measured so far.",
+        "disksmith: continuing sweep {key}: {} measured so far.",
         checkpoint.record.cells.len()
     ));
     take_down(&mut checkpoint, &paths, context, programs)?;
@@ -62,7 +62,7 @@ pub(super) fn resume(
 /// Updates the names of the volumes, which may have changed with a boot.
 ///
 /// # Errors
-/// Refused, where one of them cannot be identified since a boot.
+/// Refused, if a volume cannot be identified after a reboot.
 fn rename(
     checkpoint: &mut Checkpoint,
     key: &str,
@@ -143,7 +143,7 @@ pub(super) fn check_dry_run(
     }
 }
 
-/// Reasons of a refusal that remain once the layout of a killed start is taken down; `None` where none does. Other
+/// Reasons of a refusal that remain after the layout of a killed start is taken down; `None` if there are none. Other
 /// users of the device are found when it is claimed after that.
 fn without_left(mut refusal: Refusal, left: Option<&BuiltLayout>) -> Option<Refusal> {
     if let Some(left) = left {
@@ -166,7 +166,7 @@ const TAKING_DOWN: [(&str, &str); 3] = [
 /// Takes down the layout that a killed start has left on the devices at these paths.
 ///
 /// # Errors
-/// The parts that could not be taken down, or the reason for which nothing was.
+/// The parts that could not be taken down, or the reason why nothing was.
 pub(crate) fn take_down(
     checkpoint: &mut Checkpoint,
     paths: &[PathBuf],
@@ -240,7 +240,7 @@ mod tests {
         };
         let own = [mounted("/run/sweep"), busy.clone()];
         assert_eq!(refused(&own, Some(&left)), None);
-        // Reasons that are not its own remain, and all of them where no layout was left.
+        // Reasons that the layout does not cause remain; without a remaining layout all reasons do.
         let others = [busy, mounted("/data")];
         let kept = refused(&others, Some(&left)).unwrap();
         assert_eq!(kept, [mounted("/data")]);

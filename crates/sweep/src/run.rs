@@ -55,7 +55,7 @@ pub(crate) struct Sweep<'a> {
     pub ran_before_s: f64,
 }
 
-/// Reason for which a sweep ended without an error.
+/// Reason why a sweep ended without an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SweepEnd {
     /// All measurements are done.
@@ -98,7 +98,7 @@ impl Sweep<'_> {
             self.interrupt,
         ) {
             Ok(found) => self.checkpoint.record.probe = found,
-            // The layouts will show whether it matters.
+            // The layouts will show whether the failure matters.
             Err(error) => self.context.notice(&format!(
                 "disksmith: the volumes were not measured by themselves: {}",
                 sentence(&error)
@@ -187,7 +187,7 @@ impl Sweep<'_> {
             });
             self.save()
         });
-        // After an error, too, nothing stays built.
+        // The layout is taken down after an error, too.
         let down = self.take_down(&underway);
         saved?;
         down?;
@@ -196,7 +196,7 @@ impl Sweep<'_> {
         Ok(())
     }
 
-    /// Builds and measures a layout: its result and the time of measuring; `None` after a signal.
+    /// Builds and measures a layout. Returns its result and the duration of the measurement; `None` after a signal.
     fn build_and_measure(
         &mut self,
         block: usize,

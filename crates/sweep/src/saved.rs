@@ -31,7 +31,7 @@ pub(crate) fn show(
     answer(args, page, context, &record, &ledger)
 }
 
-/// The page of a sweep, for a server of pages.
+/// The page of a sweep, for an HTTP server.
 ///
 /// # Errors
 /// When it is not in the ledger, or cannot be read.
@@ -142,7 +142,7 @@ fn now(
 ) -> Option<PathBuf> {
     let at_path = devices.at_path(&context.root, &volume.path);
     let Some(id) = &volume.id else {
-        // Without an identity it is the device of its path, as long as names do not change.
+        // Without an identity the path is used, as long as names cannot have changed.
         let found = at_path.filter(|device| same_boot && device.size == volume.size);
         return found.map(|_| volume.path.clone());
     };

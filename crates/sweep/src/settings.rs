@@ -22,14 +22,14 @@ use ui::context::Context;
 /// Phase of a workload given by the user.
 const OWN_WORKLOAD: &str = "workload";
 
-/// Objective when none is named.
+/// Objective if the user names none.
 const DEFAULT_OBJECTIVE: &str = "page-mixed.iops";
 
 /// Default size of the test file: large enough to cover every member of a large array, and small enough to be laid out
 /// for each of many layouts.
 const DEFAULT_SIZE: Bytes = Bytes::gib(1);
 
-/// Settings and layouts of the arguments.
+/// Settings and layouts from the arguments.
 ///
 /// # Errors
 /// All errors in them, as sentences.
@@ -80,10 +80,10 @@ pub(crate) fn read(
         prices,
     };
     if settings.replay.is_some() {
-        // The I/O of a trace is known only when it is read.
+        // The I/O of a trace is only known when it is read.
         return Ok((settings, planned));
     }
-    // The suite or the workload checks the phases.
+    // The phases are checked against the suite or the workload.
     let checked = bench_args(&settings, Path::new("/"), 0).and_then(|bench| {
         let names = if settings.workload.is_some() {
             &[][..]
@@ -101,7 +101,7 @@ pub(crate) fn read(
     }
 }
 
-/// Errors of requested figures that their phases never have: otherwise no layout would win, after hours of measuring.
+/// Errors for requested figures that their phases never have: otherwise no layout could win, after hours of measuring.
 fn never_measured(settings: &SweepSettings, phases: &[PhasePlan]) -> Vec<String> {
     let why = |figure: &Figure| {
         let phase = phases.iter().find(|phase| phase.name == figure.phase)?;
@@ -117,7 +117,7 @@ fn never_measured(settings: &SweepSettings, phases: &[PhasePlan]) -> Vec<String>
         .collect()
 }
 
-/// The value; its error is added to the problems.
+/// The value; an error is added to the problems.
 fn or_problem<T>(result: Result<T, String>, problems: &mut Vec<String>) -> Option<T> {
     or_problems(result.map_err(|problem| vec![problem]), problems)
 }
@@ -201,7 +201,7 @@ fn objective(args: &SweepArgs, prices: Option<&Prices>) -> Result<Objective, Str
     Ok(objective)
 }
 
-/// The phases that the figures come from, and those that were named, each once.
+/// The phases of the figures, and those named by the user, without duplicates.
 fn phases(
     args: &SweepArgs,
     objective: &Objective,
@@ -233,7 +233,7 @@ fn phases(
     }
 }
 
-/// The size of the test file: it has room on the smallest layout.
+/// The size of the test file, which must fit on the smallest layout.
 fn size(args: &SweepArgs, devices: &[SweptVolume], planned: &LayoutPlan) -> Result<Bytes, String> {
     let sizes: Vec<Bytes> = devices.iter().map(|device| device.size).collect();
     let least = planned

@@ -27,18 +27,18 @@ struct Slot {
     path: PathBuf,
     number: DeviceNumber,
     size: Bytes,
-    /// The claim on it; `None` while a layout has it.
+    /// The claim on it; `None` while a layout uses it.
     claim: Option<DestroyTarget>,
-    /// True if it has signatures, which `--destroy` has named.
+    /// True if it has signatures, all of which `--destroy` has named.
     signed: bool,
 }
 
 /// The user's consent to overwriting devices.
 #[derive(Clone, Debug)]
 pub(crate) struct OverwriteConsent {
-    /// Consents, by the names that were given.
+    /// Consents, by the names that the user gave.
     pub consents: Vec<Consent>,
-    /// Identities of the devices, where the user agreed to a plan of them.
+    /// Identities of the devices, if the user agreed to a plan with them.
     pub planned: Vec<PlannedDisk>,
 }
 
@@ -160,7 +160,7 @@ impl Testbed {
     /// Builds a layout and mounts its file system. Returns the device that is mounted.
     ///
     /// # Errors
-    /// The step that failed. Earlier steps are undone, except those that [`Testbed::take_down`] undoes.
+    /// The error of the step that failed. Earlier steps are undone, except those that [`Testbed::take_down`] undoes.
     pub(crate) fn build(
         &mut self,
         layout: &Layout,
@@ -194,7 +194,7 @@ impl Testbed {
 
     fn plan(&self, layout: &Layout, underway: &BuiltLayout) -> ArrayPlan {
         let geometry = layout.geometry().unwrap_or(Geometry {
-            // Of one member: no chunk to align to, and nothing to read ahead beyond a disk's own.
+            // For a single member there are no chunks to align to, and the disk's own read-ahead is right.
             level: Level::Linear,
             members: 1,
             chunk: None,
@@ -210,8 +210,8 @@ impl Testbed {
             uuid: underway.array.clone(),
             capacity: layout.capacity(&self.sizes()),
             bitmap: None,
-            // What is measured reads only what it wrote, so copies and parity need not agree
-            // elsewhere; bringing them in step would take from every figure.
+            // The measurements only read data that they wrote, so copies and parity need not agree elsewhere; a resync
+            // would reduce every figure.
             assume_clean: true,
             fs: Some(FsPlan {
                 fs: layout.fs,
@@ -237,7 +237,7 @@ impl Testbed {
     /// Claims the members of a layout again.
     ///
     /// # Errors
-    /// The reason, as a sentence: another program has opened a device meanwhile, or it is gone.
+    /// The reason, as a sentence: another program has opened a device meanwhile, or it was removed.
     pub(crate) fn claim_again(&mut self) -> Result<(), String> {
         for at in 0..self.slots.len() {
             let Some(slot) = self.slots.get(at).filter(|slot| slot.claim.is_none()) else {

@@ -1,4 +1,4 @@
-//! Text for a terminal: control characters are made harmless, and in a locale whose charset is not UTF-8 the signs that
+//! Text for a terminal: control characters are replaced, and in a locale whose charset is not UTF-8 the symbols that
 //! this program prints become ASCII.
 //!
 //! Only sentences and tables are rewritten. A JSON document is UTF-8 in every locale (RFC 8259, 8.1), and names
@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 /// True if the locale's charset is UTF-8. Without a locale it is that of POSIX: ASCII.
 static IS_UTF8: LazyLock<bool> = LazyLock::new(|| is_utf8(|name| std::env::var(name).ok()));
 
-/// The signs that are printed, and the same in ASCII.
+/// The symbols that are printed, and their ASCII replacements.
 const SIGNS: [(char, &str); 31] = [
     ('µ', "u"),
     ('±', "+/-"),
@@ -58,7 +58,7 @@ fn is_utf8(variable: impl Fn(&str) -> Option<String>) -> bool {
     })
 }
 
-/// True if the locale's charset holds signs beyond ASCII.
+/// True if the locale's charset has symbols beyond ASCII.
 pub fn is_unicode() -> bool {
     *IS_UTF8
 }
@@ -82,8 +82,8 @@ fn ascii(text: &str) -> String {
     out
 }
 
-/// The text with control characters, which a path or a host's name may hold, made harmless: a
-/// terminal would obey them. Tabs and line breaks stay.
+/// The text with control characters replaced, which a path or a host name may contain and a terminal would interpret.
+/// Tabs and line breaks stay.
 pub fn printable(text: &str) -> Cow<'_, str> {
     // Those beyond ASCII begin with 0xc2 in UTF-8. Most texts have none of either, which is seen many bytes at
     // a time as long as nothing ends the search.

@@ -11,12 +11,12 @@ use rustix::termios::{QueueSelector, tcflush};
 
 use crate::exit::{ExitClass as _, Failure};
 
-/// The word that agrees to a plan.
+/// The word that confirms a plan.
 const CONFIRMATION_WORD: &str = "yes";
 /// Interval at which the signal is polled while an answer is waited for.
 const POLL: Duration = Duration::from_millis(100);
 
-/// Makes sure that the user can be asked. `done` is the participle for messages, as in `nothing is written`.
+/// Checks that the user can be asked. `done` is the participle for messages, as in `nothing is written`.
 ///
 /// # Errors
 /// Refused, where the user cannot be asked.
@@ -24,7 +24,7 @@ pub fn require_terminal(done: &str) -> Result<(), Failure> {
     check_can_ask(io::stdin().is_terminal(), io::stderr().is_terminal(), done)
 }
 
-/// The same, by whether an answer can be read, and the question seen.
+/// The same check: `is_heard` if an answer can be read, `is_seen` if the question is visible.
 fn check_can_ask(is_heard: bool, is_seen: bool, done: &str) -> Result<(), Failure> {
     let why = match (is_heard, is_seen) {
         (true, true) => return Ok(()),
@@ -36,16 +36,16 @@ fn check_can_ask(is_heard: bool, is_seen: bool, done: &str) -> Result<(), Failur
     )))
 }
 
-/// Forgets what was typed and not read by now: it answers no question that is asked later.
+/// Discards typed input that was not read yet, so that it does not answer a later question.
 fn forget_typed(from: impl AsFd) {
-    // What is no terminal has no such memory.
+    // Only a terminal has such a buffer.
     let _ = tcflush(from, QueueSelector::IFlush);
 }
 
-/// Asks for agreement, after this notice; true where the user agrees.
+/// Asks for confirmation after this notice; true if the user confirms.
 ///
 /// # Errors
-/// Refused, where the user cannot be asked, or a signal came instead of an answer.
+/// Refused, if the user cannot be asked, or a signal arrived instead of an answer.
 pub fn confirm(notice: &str, done: &str, interrupt: &AtomicBool) -> Result<bool, Failure> {
     require_terminal(done)?;
     forget_typed(io::stdin());

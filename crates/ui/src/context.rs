@@ -1,4 +1,4 @@
-//! Context of every command: the host, the outputs, and the person in front, if any.
+//! Context of every command: the host, the outputs, and the terminal, if any.
 
 use std::io::{self, IsTerminal as _, Write};
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use crate::journal::{JournalPriority, report};
 use crate::window::{width, width_of_errors};
 use crate::{charset, usage};
 
-/// The error of an answer that is lost.
+/// The error of an answer that could not be written.
 const OUTPUT_LOST_MESSAGE: &str = "the answer could not be written to standard output";
 
 /// Context of every command.
@@ -26,7 +26,7 @@ pub struct Context {
     pub out: Box<dyn Write>,
     /// True if a person watches standard error, so that progress is shown.
     pub watched: bool,
-    /// True if a person reads the answers: standard output is a terminal.
+    /// True if standard output is a terminal, so that a person reads the answers.
     pub answers_a_person: bool,
     /// Number of columns that a table may take. Prose takes no more than reads well ([`crate::table::wrap`]).
     pub columns: usize,
@@ -50,7 +50,7 @@ impl Context {
         Ledger::open(self.ledger_path()?).refused()
     }
 
-    /// Opens the ledger where there is one, and else one without anything in it that is no file.
+    /// Opens the ledger if it exists, otherwise an empty one in memory.
     pub fn open_ledger_or_empty(&self) -> Result<Ledger, Failure> {
         match self.open_ledger_if_there()? {
             Some(ledger) => Ok(ledger),
@@ -58,7 +58,7 @@ impl Context {
         }
     }
 
-    /// Opens the ledger where there is one, and makes none.
+    /// Opens the ledger if it exists, without creating one.
     pub fn open_ledger_if_there(&self) -> Result<Option<Ledger>, Failure> {
         let path = self.ledger_path()?;
         match path.metadata() {
@@ -68,10 +68,10 @@ impl Context {
         }
     }
 
-    /// Path of the ledger, also where there is none yet.
+    /// Path of the ledger, whether or not it exists.
     ///
     /// # Errors
-    /// Where there is no place for it.
+    /// If there is no folder for it.
     pub fn ledger_path(&self) -> Result<PathBuf, Failure> {
         match &self.ledger {
             Some(path) => Ok(path.clone()),
@@ -98,7 +98,7 @@ impl Context {
     }
 }
 
-/// Prints what --help and --version answer, in colours where standard output is a terminal.
+/// Prints the output of --help and --version, in colours if standard output is a terminal.
 ///
 /// # Errors
 /// As [`Context::print`].
@@ -111,7 +111,7 @@ pub fn print_help(help: &clap::Error) -> Result<(), Failure> {
         .midway()
 }
 
-/// Prints why arguments are not understood, in colours where standard error is a terminal.
+/// Prints the error of invalid arguments, in colours if standard error is a terminal.
 pub fn print_misuse(error: &clap::Error) {
     let of_usage = width(terminal_size::terminal_size_of(io::stderr()));
     let text = usage::broken(error, of_usage, width_of_errors());

@@ -1,4 +1,4 @@
-//! Arguments that are declared when they are needed.
+//! Arguments that are declared only when they are needed.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};

@@ -9,7 +9,7 @@ use crate::journal::{JournalPriority, report};
 pub enum Failure {
     /// Refused or misused: nothing was touched. Status 2.
     Refused(anyhow::Error),
-    /// Failed midway: the message says what was undone and what is left. Status 3.
+    /// Failed midway: the message says what was undone and what remains. Status 3.
     Midway(anyhow::Error),
 }
 
@@ -33,8 +33,7 @@ impl Failure {
         Failure::Refused(anyhow::Error::msg(text.into()))
     }
 
-    /// Refused for all that speaks against it, in one answer; `what` is not done, as in
-    /// `no array is built`.
+    /// Refused for several reasons, in one message; `what` is the consequence, as in `no array is built`.
     pub fn refused_for(what: &str, problems: &[String]) -> Failure {
         Failure::refused(match problems {
             [only] => format!("{what}: {only}"),
@@ -42,7 +41,7 @@ impl Failure {
         })
     }
 
-    /// The error, for those who continue without.
+    /// The error, for callers that continue.
     pub fn error(self) -> anyhow::Error {
         match self {
             Failure::Refused(error) | Failure::Midway(error) => error,
@@ -50,8 +49,8 @@ impl Failure {
     }
 }
 
-/// The error with its causes, each once: some messages hold their cause's words already, some are held by
-/// them, and some neither. Every error that is shown goes through here.
+/// The error with its causes, without duplicates: some messages already contain the text of their cause, some are
+/// contained in it. All errors are printed through this.
 pub fn sentence(error: &anyhow::Error) -> String {
     let mut text = error.to_string();
     let mut before = text.clone();
@@ -78,7 +77,7 @@ pub fn listed(sentences: &[String]) -> String {
     lines.concat()
 }
 
-/// Turns an error into a failure of a command: before anything was touched, or after.
+/// Converts an error to a failure of a command: before anything was changed, or after.
 pub trait ExitClass<T> {
     /// A failure before anything was touched.
     fn refused(self) -> Result<T, Failure>;
@@ -96,7 +95,7 @@ impl<T, E: Into<anyhow::Error>> ExitClass<T> for Result<T, E> {
     }
 }
 
-/// Prints what went wrong and gives the exit status. A closed pipe ends quietly.
+/// Prints the error, if any, and returns the exit status. A closed pipe ends quietly.
 pub fn exit_code(outcome: Outcome) -> ExitCode {
     let (status, error) = match outcome {
         Ok(CommandEnd::Done) => return ExitCode::SUCCESS,

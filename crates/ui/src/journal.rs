@@ -1,4 +1,4 @@
-//! The journal of systemd: entries with fields of their own, where standard error leads there.
+//! The journal of systemd: entries with structured fields, if standard error is connected to it.
 
 use std::io::{self, Write as _};
 use std::os::unix::net::UnixDatagram;
@@ -25,7 +25,8 @@ pub fn add(priority: JournalPriority, text: &str, fields: &[JournalField]) {
     }
 }
 
-/// Reports a sentence where standard error leads: an entry with these fields in the journal of a service, or a line.
+/// Reports a sentence on standard error: as an entry with these fields if that is the journal of a service, otherwise
+/// as a line.
 pub fn report(priority: JournalPriority, text: &str, fields: &[JournalField]) {
     let is_written = PROCESS_JOURNAL
         .as_ref()

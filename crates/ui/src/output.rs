@@ -1,4 +1,4 @@
-//! Files that the user names as outputs: what they may replace, and how they are written.
+//! Files that the user names as outputs: which existing files they may replace, and how they are written.
 //!
 //! Every page, list, document and trace that an option names goes through [`OutputFile`]:
 //!
@@ -31,7 +31,7 @@ use crate::exit::{ExitClass as _, Failure};
 use kind::ExistingOutput;
 pub use kind::{HOST_LIST_MARK, MAN_PAGE_MARK, OutputFormat, generator};
 
-/// A name for a new file is tried so often: a killed process may have left one.
+/// Maximum number of names that are tried for a new file: a killed process may have left some.
 const NAME_ATTEMPTS: u32 = 100;
 
 /// An output that was checked, and is to be written.
@@ -49,7 +49,7 @@ pub struct OutputFile {
 enum OutputPlace {
     /// A file in this folder.
     File { folder: PathBuf },
-    /// A stream, which holds nothing: a pipe, a terminal, `/dev/null`.
+    /// A stream, which has no contents: a pipe, a terminal, `/dev/null`.
     Stream,
 }
 
@@ -58,7 +58,7 @@ impl OutputFile {
     /// `force` it may replace a file of any content.
     ///
     /// # Errors
-    /// Refused, when it would replace what is not its own, or cannot be written.
+    /// Refused, if it would replace a file of another kind, or cannot be written.
     pub fn check(path: &Path, format: OutputFormat, force: bool) -> Result<OutputFile, Failure> {
         let refused = || format!("{} {} cannot be written", format.noun(), path.display());
         let checked = OutputPlace::of(path).and_then(|place| {
@@ -129,7 +129,8 @@ impl OutputFile {
         self.prepare(content)?.put()
     }
 
-    /// Writes the content next to its place, where a full disk is noticed, and leaves the place as it is.
+    /// Writes the content to a new file in the same folder, where a full disk is detected, and leaves the existing
+    /// file unchanged.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -163,10 +164,10 @@ impl OutputFile {
         }
     }
 
-    /// Lets a file that was begun take the place.
+    /// Moves a file that was begun to the path of the output.
     ///
     /// # Errors
-    /// When it cannot, or something else has come there meanwhile.
+    /// When that fails, or another file was created there meanwhile.
     pub fn put(&self, new: NewFile) -> anyhow::Result<()> {
         let there = self.existing()?;
         Ok(new.take_place(&self.path, there.as_ref())?)

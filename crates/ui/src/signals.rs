@@ -1,6 +1,6 @@
-//! Signals. Every signal that would end the process, and does not tell of a fault in it, asks for an orderly
-//! end: the first raises a flag, the second ends at once. Test files have no name, so even the second leaves
-//! nothing.
+//! Signals. Every signal that would end the process, except those for faults of the program, requests an orderly end:
+//! the first sets a flag, the second ends the process at once. Test files have no name, so that nothing remains even
+//! then.
 //!
 //! - Ctrl-\\ (QUIT) ends at once with a core, as everywhere, except where the terminal is taken.
 //! - KILL cannot be caught, and faults of the program itself (SEGV, BUS, ILL, FPE, ABRT, TRAP, SYS) are not.
@@ -57,7 +57,7 @@ pub fn ending() -> impl Iterator<Item = i32> {
     ENDING_SIGNALS.into_iter().chain(REAL_TIME)
 }
 
-/// Lets a write beyond the limit on the size of files fail, where it would end the process without a word.
+/// Makes a write beyond the limit on file sizes fail, instead of ending the process without a message.
 ///
 /// # Errors
 /// When the handler cannot be set.
@@ -98,8 +98,8 @@ pub fn reload_flag() -> std::io::Result<Arc<AtomicBool>> {
     Ok(reload)
 }
 
-/// A flag that the first signal sets, for who has the terminal: it is put back before a second signal
-/// may end the program, which [`second_ends_at_once`] says.
+/// A flag that the first signal sets, for a program that has taken over the terminal: it is restored before a second
+/// signal may end the program, which is enabled by [`second_ends_at_once`].
 ///
 /// # Errors
 /// When the handlers cannot be set.
@@ -157,8 +157,7 @@ fn raise(signals: impl Iterator<Item = i32>, interrupted: &Arc<AtomicBool>) -> s
     Ok(())
 }
 
-/// Says why nothing seems to happen when the end takes long: a disk that is stuck keeps its
-/// requests. The thread ends with the process.
+/// Explains a long wait for the end: a disk that hangs keeps its requests. The thread ends with the process.
 fn explain_long_ends(interrupted: Arc<AtomicBool>) {
     let watch = move || {
         while !interrupted.load(Relaxed) {

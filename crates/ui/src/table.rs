@@ -1,16 +1,15 @@
-//! A table in plain text: aligned columns. Where it gets narrow long words are shortened first, in the middle;
-//! then the least important columns go; and where what is left is still too wide, each row becomes a block of
-//! lines.
+//! A table in plain text with aligned columns. If it is too wide, long words are shortened first, in the middle; then
+//! the least important columns are dropped; and if it is still too wide, each row becomes a block of lines.
 
 use std::borrow::Cow;
 
 use crate::charset;
 
-/// Prose is not set wider than this, however wide the window is.
+/// Maximum width of prose, however wide the window is.
 const MAX_PROSE_COLUMNS: usize = 100;
-/// Words that are no longer are never shortened: as long as the id of a run. Of a sentence so much is left.
+/// Words up to this length are never shortened: the length of a run's id. It is also the minimum width of a sentence.
 const UNSHORTENED_CHARS: usize = 24;
-/// Longer words, such as paths, are not shortened to less than this; then columns go.
+/// Minimum length of shortened words, such as paths; below it columns are dropped.
 const MIN_SHORTENED_CHARS: usize = 12;
 
 /// Alignment of a column's cells.
@@ -29,12 +28,12 @@ pub struct Column<'a> {
     pub title: &'a str,
     /// Alignment of its cells.
     pub align: Align,
-    /// Columns with a higher number go first when there is no room; 0 never goes.
+    /// Columns with a higher number are dropped first if there is no room; 0 is never dropped.
     pub rank: u8,
 }
 
 impl<'a> Column<'a> {
-    /// A column of text that never goes.
+    /// A column of text that is never dropped.
     pub const fn text(title: &'a str) -> Column<'a> {
         Column {
             title,

@@ -1,4 +1,4 @@
-//! The window: how many columns it has, and sentences that fit into it.
+//! The width of the window, and sentences that fit into it.
 
 use std::io::{self, IsTerminal as _};
 
@@ -6,7 +6,7 @@ use terminal_size::{Height, Width, terminal_size_of};
 
 use crate::table::wrap;
 
-/// Columns of what is not shown in a terminal: a pipe, a file.
+/// Number of columns of outputs other than terminals: pipes and files.
 const UNBOUNDED_COLUMNS: usize = usize::MAX;
 /// The narrowest window that an answer is laid out for.
 const MIN_COLUMNS: usize = 20;

@@ -298,7 +298,7 @@ impl<'a> VolumeDocument<'a> {
             plateau_bytes_per_s: one.verdict.map(|verdict| verdict.bytes_per_s),
             unreadable: extents.collect(),
             ended: ending_label(&one.ending),
-            resumable: one.resumes.goes_on(),
+            resumable: one.resumes.continues(),
             findings: findings.map(FindingDocument::of).collect(),
         }
     }

@@ -1,4 +1,4 @@
-//! Taking back what a killed `array create` left, in the reverse order of its making.
+//! Undo of a killed `array create`, in the reverse order of its steps.
 
 use std::io::ErrorKind;
 
@@ -14,16 +14,16 @@ use super::super::steps::UndoResult;
 use super::super::{files, teardown};
 use super::unfinished::{UnfinishedArray, members, unfinished_arrays};
 
-/// Result of taking back a part.
+/// Result of undoing a part.
 pub(super) struct ReleaseResult {
     /// Result of the undo.
     pub undone: UndoResult,
-    /// True if it is worth another try later.
+    /// True if a later attempt may succeed.
     again: bool,
 }
 
 impl ReleaseResult {
-    /// True if the part is still there and should not be.
+    /// True if the part still exists although it should not.
     pub(super) fn is_stuck(&self) -> bool {
         self.again
     }
@@ -50,7 +50,7 @@ impl ReleaseResult {
     }
 }
 
-/// Takes back all that was left.
+/// Undoes everything that was left.
 ///
 /// # Errors
 /// When the kernel's lists cannot be read.

@@ -1,4 +1,4 @@
-//! Checks before anything is touched: every reason not to exchange a member is named in one answer.
+//! Checks before anything is changed: all reasons against an exchange are reported in one answer.
 
 use std::path::Path;
 
@@ -25,10 +25,10 @@ const SECTOR: u64 = 512;
 /// Documentation/admin-guide/md.rst, array_state).
 const ACTIVE_STATES: [&str; 4] = ["clean", "active", "active-idle", "write-pending"];
 
-/// Examines everything, and leaves the claim on the new disk with the host.
+/// Examines everything, and passes the claim on the new disk to the host.
 ///
 /// # Errors
-/// Every reason not to.
+/// All reasons against the exchange.
 pub(super) fn check(args: &ReplaceArgs, host: &mut ArrayHost) -> Result<Exchange, Failure> {
     let devices = Devices::read(&host.root).refused()?;
     let Some(device) = md::find(&host.root, &devices, &args.array) else {
@@ -110,7 +110,7 @@ fn reasoned(
     }
 }
 
-/// Reasons that the array itself gives.
+/// Reasons in the state of the array itself.
 fn array_problems(array: &md::Array) -> Vec<String> {
     let mut problems = Vec::new();
     let raid = array.level.as_ref().and_then(MdLevel::raid);
@@ -136,7 +136,7 @@ fn array_problems(array: &md::Array) -> Vec<String> {
     problems
 }
 
-/// Course of the exchange of two devices; `None`, with its reasons, where there is none.
+/// Method of the exchange of two devices; `None`, with the reasons added, if there is none.
 fn course(
     args: &ReplaceArgs,
     array: &md::Array,
@@ -239,7 +239,8 @@ fn claim(
     claimed.map_err(|why| problems.push(why)).ok()
 }
 
-/// Reason against a disk that is smaller than what the members have in use, with md's metadata before it.
+/// Problem of a disk that is smaller than the used part of the members, including md's metadata before it; `None` if
+/// it is large enough.
 fn too_small(root: &Root, array: &md::Array, path: &Path, size: Bytes) -> Option<String> {
     let folder = root
         .sys

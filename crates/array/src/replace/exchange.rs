@@ -22,20 +22,20 @@ pub(super) struct ExchangeDevice {
     pub slot: Option<u32>,
 }
 
-/// Way in which the disk takes the member's place.
+/// Method by which the disk replaces the member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ExchangeMethod {
-    /// The member serves while the disk becomes a copy of it (mdadm(8), `--replace`).
+    /// The member stays in use while it is copied to the disk (mdadm(8), `--replace`).
     Replace,
     /// The member has failed: the disk is rebuilt from the others.
     Rebuild,
-    /// The member has failed and a spare has its place: the disk becomes a hot spare.
+    /// The member has failed and a spare has replaced it: the disk becomes a hot spare.
     Spare,
-    /// An exchange of the same two is under way.
+    /// An exchange of the same two devices is in progress.
     Continue,
 }
 
-/// An exchange that may be done.
+/// An exchange that is possible.
 #[derive(Clone, Debug)]
 pub(super) struct Exchange {
     /// Device number of the array.
@@ -54,7 +54,7 @@ pub(super) struct Exchange {
     pub claimed: Option<CheckedMember>,
     /// Course of the exchange.
     pub course: ExchangeMethod,
-    /// Consents to erase the superblock of the replaced member; empty where it stays.
+    /// Consents to erase the superblock of the replaced member; empty to keep it.
     pub erase: Vec<Consent>,
 }
 
@@ -68,7 +68,7 @@ impl Exchange {
         self.manage().arg("--add-spare").arg(path)
     }
 
-    /// Command that begins to copy. md copies while the member serves.
+    /// Command that begins to copy. The member stays in use meanwhile.
     pub(super) fn copy(&self) -> Exec {
         let old = self.manage().arg("--replace").arg(&self.old.path);
         old.arg("--with").arg(&self.new.path)
@@ -79,7 +79,7 @@ impl Exchange {
         self.manage().arg("--fail").arg(path)
     }
 
-    /// Command that takes a device that has failed, or is a spare, out of the array.
+    /// Command that removes a failed device, or a spare, from the array.
     pub(super) fn remove(&self, path: &Path) -> Exec {
         self.manage().arg("--remove").arg(path)
     }
@@ -105,7 +105,7 @@ impl Exchange {
     /// The array as it is now.
     ///
     /// # Errors
-    /// When it is gone, or cannot be read.
+    /// When it does not exist any more, or cannot be read.
     pub(super) fn now(&self, host: &ArrayHost) -> anyhow::Result<md::Array> {
         let devices = Devices::read(&host.root)?;
         let arrays = md::arrays(&host.root, &devices)?;
@@ -120,7 +120,7 @@ pub(super) fn member(array: &md::Array, number: DeviceNumber) -> Option<&md::Mem
     members.find(|member| member.number == Some(number))
 }
 
-/// True if a member has its place in the array and all of its content.
+/// True if a member is in its slot with all of its contents.
 pub(super) fn serves(member: &md::Member) -> bool {
     member.slot.is_some() && member.has("in_sync") && !member.has("faulty")
 }

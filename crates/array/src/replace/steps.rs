@@ -1,4 +1,4 @@
-//! The steps of an exchange, each with its undo. The array serves all the time, and loses no copy by any of them.
+//! The steps of an exchange, each with its undo. The array stays in use, and no step reduces its redundancy.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,7 +18,7 @@ use super::exchange::{Exchange, ExchangeMethod, member, serves};
 /// Interval at which the copying is examined.
 const POLL: Duration = Duration::from_millis(500);
 
-/// Attempts to take a device out: md holds a failed one until its superblocks have noted that.
+/// Maximum number of attempts to remove a device: md keeps a failed one until its superblocks are updated.
 const REMOVALS: u32 = 60;
 
 const BAR_TEMPLATE: &str = "{prefix} [{bar:20}] {bytes} of {total_bytes}";
@@ -109,7 +109,7 @@ impl BuildStep<ArrayHost<'_>> for Add {
     }
 }
 
-/// Begins the copying.
+/// Begins to copy.
 struct Replace {
     exchange: Exchange,
     begun: bool,
@@ -137,7 +137,7 @@ impl BuildStep<ArrayHost<'_>> for Replace {
     }
 }
 
-/// Waits until the disk has all of the content.
+/// Waits until the disk has all of the contents.
 struct Wait<'i> {
     exchange: Exchange,
     interrupt: &'i AtomicBool,
@@ -181,7 +181,7 @@ impl BuildStep<ArrayHost<'_>> for Wait<'_> {
     }
 }
 
-/// Takes the old member out. md has declared it faulty when the copy was complete.
+/// Removes the old member. md has marked it faulty when the copy was complete.
 struct Remove(Exchange);
 
 impl BuildStep<ArrayHost<'_>> for Remove {
@@ -243,13 +243,13 @@ impl BuildStep<ArrayHost<'_>> for EraseOld {
     }
 }
 
-/// Takes a device out of the array.
+/// Removes a device from the array.
 fn remove(host: &mut ArrayHost, exchange: &Exchange, path: &Path) -> Result<(), exec::Error> {
     host.run_with_retries(&exchange.remove(path).bound(), REMOVALS, POLL)
 }
 
-/// Takes the new disk out again, unless it serves and md has given up the old one. `None` where there is nothing to
-/// take out. md is halted first, so that the copying does not end between the check and the removal. With `is_spare`
+/// Removes the new disk again, unless it is in use and md has given up the old member. `None` if there is nothing to
+/// remove. md is stopped first, so that the copy does not complete between the check and the removal. With `is_spare`
 /// the disk becomes a hot spare again.
 fn give_up(host: &mut ArrayHost, exchange: &Exchange, is_spare: bool) -> Option<UndoResult> {
     let shown = exchange.new.path.display().to_string();
@@ -299,7 +299,7 @@ fn take_out(
     })))
 }
 
-/// Withdraws the request by which md would replace the old member by the next spare that it finds.
+/// Withdraws the request by which md would replace the old member with the next available spare.
 fn want_no_replacement(
     host: &mut ArrayHost,
     exchange: &Exchange,

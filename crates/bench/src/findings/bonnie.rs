@@ -5,10 +5,10 @@ use record::{Bytes, Finding, FindingCode, Phase, Run, Severity, Workload};
 use super::finding::finding;
 use ui::format::percent;
 
-/// Minimum size of the file as a multiple of the memory: with a smaller one the tests measure memory more than the
+/// Minimum size of the file as a multiple of the memory: with a smaller file the tests measure memory more than the
 /// disk.
 const TIMES_MEMORY: u64 = 2;
-/// Distance of a silence from the slice in which the last call began, in seconds.
+/// Maximum distance of a period without completions from the slice in which the last call began, in seconds.
 const SLICE_S: f64 = 0.2;
 
 /// The finding that reads and writes went through the page cache, as Bonnie++ makes them: the figures depend on how
@@ -44,7 +44,8 @@ pub(super) fn through_cache(run: &Run) -> Option<Finding> {
     (!parts.is_empty()).then(|| finding(FindingCode::Cached, severity, None, text))
 }
 
-/// The finding that the data, or much of it, fits into memory. Only the size of the large file is the user's choice.
+/// Text of the finding that the data, or much of it, fits into memory. Only the size of the large file can be chosen
+/// by the user.
 fn too_small(span: Bytes, memory: Bytes, large: bool) -> String {
     let (what, advice) = match large {
         true => ("file", "Give a larger --size."),
@@ -66,8 +67,8 @@ fn large_enough(span: Bytes, memory: Bytes) -> String {
     )
 }
 
-/// Share of a test's reads that memory may answer without a finding: the part that it can hold of a file that
-/// is large enough. 0 is nothing, as for all other suites.
+/// Share of a test's reads that memory may serve without a finding: the share of a sufficiently large file that memory
+/// can hold. 0 for all other suites.
 pub(super) fn share_in_memory(run: &Run, phase: &Phase) -> f64 {
     let (span, memory) = (phase.workload.span.unwrap_or_default(), run.machine.memory);
     if run.suite != "bonnie" || span.0 < TIMES_MEMORY * memory.0 {
@@ -76,8 +77,8 @@ pub(super) fn share_in_memory(run: &Run, phase: &Phase) -> f64 {
     memory.0 as f64 / span.0.max(1) as f64
 }
 
-/// True if requests stopped completing only because of the one fsync that ends the work: that is no stall, and has a
-/// row of its own.
+/// True if completions stopped only because of the one fsync that ends the work: that is no stall, and it has its own
+/// row.
 pub(super) fn waits_at_end_only(phase: &Phase) -> bool {
     let Some(sync) = phase
         .sync
@@ -98,7 +99,7 @@ mod tests {
     use super::super::test_run::{self, TestRun};
     use super::*;
 
-    /// A run of the suite that read a file of `times` the memory, on this machine's odd KiB.
+    /// A run of the suite that read a file of `times` the memory, where the memory is no whole number of MiB.
     fn reading(times: f64, device_share: f64) -> Run {
         let mut run = TestRun::steady(1000.0).device_share(device_share).run();
         run.suite = "bonnie".to_owned();
@@ -130,7 +131,7 @@ mod tests {
                 conclusion.findings
             );
         }
-        // Memory cannot have answered so much.
+        // More than memory can have served.
         let conclusion = test_run::conclude(&reading(2.0, 0.3));
         assert_eq!(conclusion.verdict, Verdict::Invalid);
     }

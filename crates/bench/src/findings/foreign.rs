@@ -1,4 +1,4 @@
-//! I/O of others on the disks that are measured.
+//! I/O of other programs on the disks that are measured.
 
 use record::{Bytes, Direction, Finding, FindingCode, Flow, Phase, Run, Severity, TargetKind};
 use study::foreign::{Weight, weigh};
@@ -7,17 +7,17 @@ use super::finding::finding;
 use crate::figures::PhaseFigures;
 use ui::format::{number, percent};
 
-/// Larger requests than this may be split by the kernel, so their number says nothing.
+/// Larger requests may be split by the kernel, so that their number cannot be compared with the kernel's count.
 const MAX_UNSPLIT_REQUEST: Bytes = Bytes::kib(64);
 
-/// Blocks of its own that a file system reads or writes in a phase for the file that is measured: its inode and its
-/// extents. On a block device there are none.
+/// Metadata I/O of a file system in a phase, for the file that is measured: its inode and its extents. A block device
+/// has none.
 const FILE_SYSTEM_METADATA: IoAmount = IoAmount {
     ops: 16.0,
     bytes: 16.0 * 4096.0,
 };
 
-/// File systems that write elsewhere than they are asked to, and write their own trees too.
+/// File systems that write data to another place than the one it was at before, and write their own trees too.
 const COPY_ON_WRITE: [&str; 3] = ["btrfs", "bcachefs", "zfs"];
 
 /// Requests and bytes.
@@ -36,18 +36,18 @@ impl IoAmount {
     }
 }
 
-/// I/O of others in one direction.
+/// I/O of other programs in one direction.
 struct ForeignIo {
     word: &'static str,
     beyond: IoAmount,
-    /// The larger of the shares of all requests and of all bytes that were requested.
+    /// The larger of two shares: foreign requests of all requested, and foreign bytes of all requested.
     share: f64,
     weight: Weight,
 }
 
-/// The finding that the device did more than this run requested.
+/// The finding that the device did more I/O than this run requested.
 pub(super) fn foreign_io(run: &Run, phase: &Phase, figures: &PhaseFigures) -> Option<Finding> {
-    // A page cache reads ahead and writes back as it likes.
+    // The page cache reads ahead and writes back on its own.
     if !run.target.direct {
         return None;
     }
@@ -131,7 +131,7 @@ impl ForeignIo {
     }
 }
 
-/// I/O of a device in a direction beyond the run's own requests, where it weighs against the figures.
+/// I/O of a device in a direction beyond the run's own requests, if it is large enough to affect the figures.
 fn foreign(
     word: &'static str,
     device: IoAmount,
@@ -161,8 +161,8 @@ fn foreign(
         .max_by(|one, other| one.share.total_cmp(&other.share))
 }
 
-/// Requests of a direction that were made, with those that completed after the end of the time. In an open loop they
-/// are counted by the service times: the latencies have those too that were due and never made.
+/// Requests issued in a direction, including those that completed after the measured time. In an open loop they are
+/// counted by the service times, since the latencies also include requests that were due and never issued.
 fn issued_requests(flow: Option<&Flow>) -> IoAmount {
     let Some(flow) = flow else {
         return IoAmount::default();
@@ -175,7 +175,7 @@ fn issued_requests(flow: Option<&Flow>) -> IoAmount {
     }
 }
 
-/// The half width of the narrowest interval that is given of reads or writes.
+/// Half width of the narrowest interval among those of reads and writes.
 fn half_width(figures: &PhaseFigures) -> Option<f64> {
     let flows = figures.flows.iter();
     flows
@@ -184,7 +184,7 @@ fn half_width(figures: &PhaseFigures) -> Option<f64> {
         .min_by(f64::total_cmp)
 }
 
-/// Counts of a direction that show foreign I/O beside the run's own.
+/// Whether each count of a direction (requests, bytes) shows foreign I/O beside the run's own.
 #[derive(Clone, Copy)]
 struct CountedKinds {
     ops: bool,
@@ -210,7 +210,7 @@ impl Rule {
         // chunks. A copy-on-write file system writes its trees, and reads them first.
         let transparent = one_disk && !own_way;
         let small = phase.workload.block <= MAX_UNSPLIT_REQUEST && one_disk;
-        // A sync makes a file system write its journal, which may be more than what is synced.
+        // A sync makes a file system write its journal, possibly more than the data that is synced.
         let journals = phase.sync.is_some() && run.target.kind != TargetKind::Block;
         Rule {
             reads: CountedKinds {
@@ -256,7 +256,7 @@ mod tests {
             }
             let run = TestRun::steady(rate).noise(0.01).device_share(1.0).run();
             assert_eq!(codes(&run), [], "{rate}");
-            // Within what the interval allows for.
+            // Within the tolerance of the interval.
             let run = TestRun::steady(rate).noise(0.5).device_share(1.01).run();
             let of_others = |(code, _): &(FindingCode, Severity)| *code == FindingCode::ForeignIo;
             assert!(!codes(&run).iter().any(of_others), "{rate}");
@@ -271,7 +271,7 @@ mod tests {
 
     #[test]
     fn what_comes_back_after_the_end_is_our_own() {
-        // 20 in flight when 800 had come back: the device did 820, and 20 of them late.
+        // Of 20 in flight, 800 had completed: the device did 820, 20 of them after the end.
         let late = |foreign: u64| {
             let mut run = TestRun::steady(100.0).noise(0.01).run();
             let phase = &mut run.phases[0];

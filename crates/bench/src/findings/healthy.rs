@@ -1,4 +1,4 @@
-//! Runs on healthy, quiet devices whose truth is known: they are trusted, and their figures are right.
+//! Runs on healthy, quiet devices with known rates: the verdict is `trusted`, and the figures are right.
 
 use record::{Run, Verdict};
 
@@ -8,11 +8,12 @@ use super::test_run::{self, TestRun};
 const PHASES: u64 = 7;
 const RUNS: u64 = 20;
 
-/// A device at 3,000 a second that begins with so many seconds' worth of tokens, ten times as fast while it has them.
+/// A device at 3,000 IOPS with burst credit for `tokens_s` seconds' worth of requests, ten times as fast while the
+/// credit lasts.
 fn device(tokens_s: f64, noise: f64, memory: f64) -> TestRun {
     let burst_s = tokens_s / 9.0;
     let rate = move |t: f64| {
-        // The share of the slice that begins at `t` which belongs to the burst.
+        // Share of the slice that begins at `t` in which the burst still lasts.
         let share = ((burst_s - t) / 0.1).clamp(0.0, 1.0);
         3000.0 * (1.0 + 9.0 * share)
     };
@@ -23,7 +24,7 @@ fn device(tokens_s: f64, noise: f64, memory: f64) -> TestRun {
     }
 }
 
-/// A run of all phases on such devices, of so many seconds each.
+/// A run of all phases on such devices, each `seconds` long.
 fn run(number: u64, seconds: usize, device: impl Fn() -> TestRun) -> Run {
     let phase = |at: u64| {
         let made = device()
@@ -42,7 +43,7 @@ fn run(number: u64, seconds: usize, device: impl Fn() -> TestRun) -> Run {
 
 #[test]
 fn nine_of_ten_default_runs_are_trusted_and_right() {
-    // What is precise enough ends after 3 s.
+    // A phase that is precise enough ends after 3 s.
     let lengths = |noise: f64| if noise <= 0.02 { &[3, 8][..] } else { &[8][..] };
     for tokens_s in [0.0, 0.2, 1.0, 2.0, 5.0] {
         for (noise, memory) in [

@@ -1,4 +1,4 @@
-//! Findings about the level: whether it is steady, precise, and the disk's own.
+//! Findings about the level of the rate: whether it is steady, precise, and limited by the disk itself.
 
 use record::{Direction, Finding, FindingCode, Flow, Histogram, Phase, Run, Severity, StopReason};
 use study::alternation::{self, Alternation};
@@ -11,13 +11,14 @@ use super::trouble;
 use crate::figures::{FlowFigures, PhaseFigures};
 use ui::format::{number, percent};
 
-/// An open loop keeps its rate when this share of it came back.
+/// An open loop keeps its rate if at least this share of the due requests completed.
 const RATE_KEPT_SHARE: f64 = 0.95;
 /// Width of an interval that gets a note where no precision was requested.
 const NOTE_INTERVAL_WIDTH: f64 = 0.10;
-/// Width of an interval that gets a warning: it leaves open which of two disks is faster where one is twice as fast.
+/// Width of an interval that gets a warning: too wide to decide which of two disks is faster where one is twice as
+/// fast.
 const WARN_INTERVAL_WIDTH: f64 = 0.50;
-/// Phases of suites that give the latency of a request that does not wait.
+/// Names of phases whose latency is that of a request that does not queue.
 const BASE_PHASES: [&str; 2] = ["seek", "seek-1"];
 
 /// The finding that the level wanders or drifts, so that the mean describes no part of the phase.
@@ -62,7 +63,7 @@ fn alternating(phase: &Phase, found: Alternation) -> Finding {
     )
 }
 
-/// Drift of a rate in words, by the means of the first and the last fifth: a fitted line may fall by more than all.
+/// Drift of a rate as a clause, by the means of the first and the last fifth: a fitted line may fall below zero.
 fn drifted(phase: &Phase, slices: &[f64]) -> String {
     let fifth = (slices.len() / 5).max(1);
     let rate = |part: &[f64]| part.iter().sum::<f64>() / part.len() as f64 / phase.slice_seconds();
@@ -83,9 +84,9 @@ pub(super) fn behind_rate(phase: &Phase, figures: &PhaseFigures) -> Option<Findi
     // A disk that stalled for a while, and keeps the rate otherwise, is not overloaded.
     let seconds = trouble::answering_seconds(phase).max(phase.slice_seconds());
     let came_back = ops as f64 / seconds;
-    // Poisson arrivals differ from their mean by chance; three deviations are no chance.
+    // Poisson arrivals differ from their mean by chance; a shortfall of three standard deviations is no longer chance.
     let by_chance = 3.0 * (rate / seconds).sqrt();
-    // The burst with which a limit begins is none of its rate.
+    // The burst at the start of a limited device is not part of its sustained rate.
     let settled: f64 = [Direction::Read, Direction::Write]
         .into_iter()
         .filter_map(|direction| figures.flow(direction))
@@ -117,7 +118,7 @@ fn thinks(phase: &Phase) -> bool {
     details.is_some_and(|details| details.think.is_some())
 }
 
-/// A level, and then a lower one: burst credit was spent.
+/// The finding that the rate had one level and then a lower one: burst credit was spent.
 pub(super) fn burst(phase: &Phase) -> Option<Finding> {
     let slices = phase.slice_ops();
     let step = find_drop(&slices)?;
@@ -136,10 +137,10 @@ pub(super) fn burst(phase: &Phase) -> Option<Finding> {
     ))
 }
 
-/// A plateau too flat to be the disk's own.
+/// The finding that the rate is a plateau too flat to be the disk's own limit.
 pub(super) fn capped(run: &Run, phase: &Phase, figures: &PhaseFigures) -> Option<Finding> {
     let open_loop = phase.workload.rate_per_s.is_some();
-    // An open loop that keeps its rate is as flat as its schedule, and one with pauses as flat as these.
+    // An open loop that keeps its rate is as flat as its schedule, and a job with pauses as flat as the pauses.
     let by_schedule = || thinks(phase) || behind_rate(phase, figures).is_none();
     if phase.sync.is_some() || (open_loop && by_schedule()) {
         return None;
@@ -154,7 +155,7 @@ pub(super) fn capped(run: &Run, phase: &Phase, figures: &PhaseFigures) -> Option
         ops: ops.get(warmup..)?,
         bytes: bytes.get(warmup..)?,
         slice_s: phase.slice_seconds(),
-        // An overloaded open loop asks for more than comes back, however many are in flight.
+        // In an overloaded open loop more requests are due than complete, however many are in flight.
         depth: match open_loop {
             true => 1.0,
             false => phase.workload.in_flight() as f64,
@@ -194,13 +195,13 @@ fn mean_latency(phase: &Phase) -> Option<f64> {
     (count > 0.0).then(|| sum / count / 1e9)
 }
 
-/// The times that requests took from their submission.
+/// Latencies from submission, without the time that requests were overdue.
 fn from_submission(flow: &Flow) -> &Histogram {
     flow.service.as_ref().unwrap_or(&flow.latency)
 }
 
-/// Latency of a request that does not wait: from the phase with one in flight, where it ran, else the fastest
-/// of this one.
+/// Latency of a request that does not queue, in seconds: the median of the phase with one request in flight, if it
+/// ran, otherwise the 1st percentile of this phase.
 fn base_latency(run: &Run, phase: &Phase) -> Option<f64> {
     let alone = run
         .phases
@@ -221,7 +222,7 @@ fn base_latency(run: &Run, phase: &Phase) -> Option<f64> {
     Some(base as f64 / 1e9)
 }
 
-/// The phase ended before the interval was narrow enough.
+/// The finding that the phase ended before the interval was narrow enough.
 pub(super) fn short(phase: &Phase, figures: &PhaseFigures) -> Option<Finding> {
     let wanted = phase.workload.precision;
     let main = figures.flows.first()?;
@@ -232,9 +233,9 @@ pub(super) fn short(phase: &Phase, figures: &PhaseFigures) -> Option<Finding> {
         (StopReason::Precise, _) => return None,
         _ if phase.windows.is_empty() => return None,
         (_, Some(width)) if width <= wanted => return None,
-        // What was not asked for is not missed, unless the figure is worth little without it.
+        // A precision that was not requested is not missed, unless the figure is worth little without it.
         (_, Some(width)) if wanted == 0.0 && width <= NOTE_INTERVAL_WIDTH => return None,
-        // A test of Bonnie++ is as long as its work, and is trusted by no length.
+        // A test of Bonnie++ takes as long as its work: no length of time makes it trusted.
         (_, None) if wanted == 0.0 && phase.workload.calls().is_some() => return None,
         (_, Some(width)) => {
             let severity = match width > WARN_INTERVAL_WIDTH {
@@ -353,7 +354,7 @@ mod tests {
         assert_eq!(codes(&run), [(FindingCode::Capped, Severity::Note)]);
         let text = &test_run::conclude(&run).findings[0].text;
         assert!(text.contains("400 IOPS or"), "{text}");
-        // The same flat rate in an open loop is what was requested.
+        // In an open loop the same flat rate is the requested one.
         let mut run = run;
         run.phases[0].workload.rate_per_s = Some(400.0);
         assert_eq!(codes(&run), []);
@@ -367,7 +368,7 @@ mod tests {
             found.iter().any(|(code, _)| *code == FindingCode::Short),
             "{found:?}"
         );
-        // Without a precision asked for, only one that says nothing is.
+        // Without a requested precision, only an interval that says nothing is reported.
         for (noise, short) in [(0.2, false), (2.0, true)] {
             let mut run = TestRun::steady(1000.0).noise(noise).run();
             run.phases[0].workload.precision = 0.0;
@@ -421,7 +422,7 @@ mod tests {
         }
     }
 
-    /// An open loop at `due` a second on a disk with a limit, whose queue is waited for at the end.
+    /// An open loop at `due` requests a second on a disk limited to `cap`; the run waits for the queue at the end.
     fn overloaded(cap: f64, due: f64) -> Run {
         let mut run = TestRun::capped(cap).run();
         let phase = &mut run.phases[0];
@@ -460,7 +461,7 @@ mod tests {
                     .starts_with("Overload")
             );
         }
-        // A stall beside it is named too.
+        // A stall at the same time is reported too.
         let mut run = overloaded(300.0, 600.0);
         run.phases[0].drain_seconds += 5.0;
         let found: Vec<FindingCode> = codes(&run).into_iter().map(|(code, _)| code).collect();

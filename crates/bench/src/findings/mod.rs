@@ -29,7 +29,7 @@ pub(super) fn of(
     figures: &[PhaseFigures],
     answer: Option<&SuiteResult>,
 ) -> Vec<Finding> {
-    // Before all else: data that is lost is worse than any figure.
+    // First of all: lost data is worse than any figure.
     let mut findings: Vec<Finding> = run.phases.iter().filter_map(rules::corrupt).collect();
     let of_run = [
         source::unwritten(run),
@@ -59,12 +59,12 @@ pub(super) fn of(
         });
     }
     let mut findings = suites::condense(run, answer, findings);
-    // Stable: what weighs the same stays in the order of the phases.
+    // A stable sort: findings of equal severity stay in the order of the phases.
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     findings
 }
 
-/// Findings of a phase about whose level nothing is concluded.
+/// Findings of a phase whose rate has no level to conclude about.
 fn of_source(run: &Run, phase: &Phase, figures: &PhaseFigures) -> Vec<Finding> {
     let findings = [
         source::cached(run, phase),
@@ -76,7 +76,8 @@ fn of_source(run: &Run, phase: &Phase, figures: &PhaseFigures) -> Vec<Finding> {
 }
 
 fn of_phase(run: &Run, phase: &Phase, figures: &PhaseFigures) -> Vec<Finding> {
-    // Requests that failed came back too, and are in no slice: as many as the others can fill a silence.
+    // Failed requests completed too, and are in no slice: as many failures as successes can explain a period without
+    // completions.
     let done: u64 = phase.windows.iter().map(record::Window::ops).sum();
     let failed = phase.outcome.failed.as_ref().map_or(0, |one| one.count());
     let stall = trouble::stall(phase)
@@ -84,10 +85,10 @@ fn of_phase(run: &Run, phase: &Phase, figures: &PhaseFigures) -> Vec<Finding> {
     let burst = level::burst(phase);
     let cpu_bound = trouble::cpu_bound(run, phase);
     let gap = trouble::gap(phase);
-    // A stall or a spent burst is why the level is not one, and says more.
+    // A stall or a spent burst explains why the rate has no single level, and is the more specific finding.
     let explained = stall.is_some() || burst.is_some();
     let behind = level::behind_rate(phase, figures);
-    // Where the depth changes the rate is meant to.
+    // A search for the depth changes the rate on purpose.
     let details = phase.workload.details.as_ref();
     let searched = details.is_some_and(|details| details.depth_search.is_some());
     let unsteady = level::unsteady(phase, figures)
@@ -95,7 +96,7 @@ fn of_phase(run: &Run, phase: &Phase, figures: &PhaseFigures) -> Vec<Finding> {
     let capped = level::capped(run, phase, figures);
     [
         source::cached(run, phase),
-        // Beside a given work a file system writes its own, which nobody can tell from others'.
+        // Beside a fixed amount of file work the file system's own writes cannot be distinguished from foreign ones.
         foreign::foreign_io(run, phase, figures).filter(|_| phase.workload.calls().is_none()),
         level::short(phase, figures),
         behind,

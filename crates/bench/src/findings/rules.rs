@@ -1,4 +1,4 @@
-//! Findings about rules of a job file: data that is not what was written, and rates that were missed.
+//! Findings about rules of a job file: data that differs from the data written, and rates that were missed.
 
 use record::{Finding, FindingCode, Phase, Severity};
 
@@ -34,7 +34,7 @@ pub(super) fn floor_missed(phase: &Phase) -> Option<Finding> {
     ))
 }
 
-/// Requests that failed, with which the job went on.
+/// The finding that requests failed and the job continued.
 pub(super) fn io_errors(phase: &Phase) -> Option<Finding> {
     let failed = phase.outcome.failed.as_ref()?;
     let kinds = [

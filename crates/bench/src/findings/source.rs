@@ -1,4 +1,4 @@
-//! Source of the data: the disk, a hole in a file, or some memory.
+//! Source of the data that was read: the disk, a hole in a file, or a cache.
 
 use record::{Bytes, Cache, CacheKind, Finding, FindingCode, Phase, Run, Severity, TargetKind};
 
@@ -10,18 +10,18 @@ use ui::units::rate;
 
 /// Share of unwritten blocks up to which reads are not distorted by much.
 const MAX_UNWRITTEN_SHARE: f64 = 0.01;
-/// Below this share, a rounding of extents at most.
+/// Shares of unwritten blocks below this are at most a rounding of extents.
 const ANY_UNWRITTEN: f64 = 0.001;
 /// Minimum share of the completed reads that the device must have made. A little less than all is normal: the counters
 /// are read a moment after the window's end.
 const MIN_DEVICE_READ_SHARE: f64 = 0.9;
-/// File systems without a device that the kernel names, with a cache that O_DIRECT does not reach.
+/// File systems without a block device known to the kernel, with a cache that O_DIRECT does not bypass.
 const UNSEEN_CACHE_FILE_SYSTEMS: [&str; 3] = ["zfs", "virtiofs", "9p"];
-/// File systems of another host.
+/// Network file systems.
 const REMOTE_FILE_SYSTEMS: [&str; 6] = ["nfs", "nfs4", "cifs", "smb3", "ceph", "lustre"];
-/// Share of sampled blocks with zeros only, above which a device was hardly ever written.
+/// Share of sampled blocks with only zeros above which most of a device was never written.
 const BLANK_SHARE: f64 = 0.5;
-/// Caches of this size are found in controllers and hypervisors.
+/// A common size of caches in controllers and hypervisors.
 const LIKELY_CACHE_SIZE: Bytes = Bytes::gib(1);
 
 /// The finding that reads hit holes or unwritten extents: the file system answers them with zeros.
@@ -104,7 +104,7 @@ pub(super) fn blank(run: &Run) -> Option<Finding> {
     })
 }
 
-/// The target's file system lives in memory.
+/// The finding that the target's file system, or device, keeps its data in memory.
 pub(super) fn in_memory(run: &Run) -> Option<Finding> {
     run.target.in_memory.then(|| {
         let what = match run.target.kind {
@@ -124,9 +124,9 @@ pub(super) fn in_memory(run: &Run) -> Option<Finding> {
     })
 }
 
-/// The page cache could not be bypassed.
+/// The finding that the page cache could not be bypassed.
 pub(super) fn buffered(run: &Run) -> Option<Finding> {
-    // What Bonnie++ does goes through it by design: `bonnie` says what that means.
+    // Bonnie++ uses the page cache by design: the module `bonnie` reports it.
     let measured = run.origin == record::Origin::Measured && run.suite != "bonnie";
     (measured && !run.target.direct && !run.target.in_memory).then(|| {
         finding(
@@ -146,7 +146,7 @@ pub(super) fn buffered(run: &Run) -> Option<Finding> {
 /// kernel does, or it accepts O_DIRECT and ignores it.
 pub(super) fn served(run: &Run) -> Option<Finding> {
     let kind = &run.machine.filesystem.as_ref()?.kind;
-    // Where it says which device it is on, the kernel's count of that is what tells.
+    // Where the file system names its device, the kernel's count on that device shows cached reads.
     let hidden = run.target.disks.is_empty() && run.target.direct;
     let served = kind.starts_with("fuse") || UNSEEN_CACHE_FILE_SYSTEMS.contains(&kind.as_str());
     if hidden && REMOTE_FILE_SYSTEMS.contains(&kind.as_str()) {
@@ -192,7 +192,7 @@ pub(super) fn served(run: &Run) -> Option<Finding> {
 /// The finding that a layer below the target may answer in place of the disk: direct I/O bypasses the page cache of
 /// the target, but no cache below it.
 pub(super) fn cached_below(run: &Run) -> Option<Finding> {
-    // That the target itself is in memory is told already.
+    // A target in memory has its own finding already.
     let caches = || run.target.caches.iter().filter(|_| !run.target.in_memory);
     let worst = caches().map(|cache| severity_of(&cache.kind)).max()?;
     let layers: Vec<String> = caches().map(sentence).collect();
@@ -200,7 +200,7 @@ pub(super) fn cached_below(run: &Run) -> Option<Finding> {
     Some(finding(FindingCode::Cached, worst, None, text))
 }
 
-/// Severity of a cache: figures from memory are no figures of a disk; a faster disk before a slower one may be
+/// Severity of a cache: figures from memory say nothing about a disk; a faster disk in front of a slower one may be
 /// intended.
 fn severity_of(kind: &CacheKind) -> Severity {
     match kind {
@@ -229,10 +229,10 @@ fn sentence(cache: &Cache) -> String {
     }
 }
 
-/// The finding that more requests completed than the device did.
+/// The finding that more requests completed than the device served.
 pub(super) fn cached(run: &Run, phase: &Phase) -> Option<Finding> {
-    // A suite that goes through the page cache counts what ends its work too, so what was read
-    // and written must have been by then.
+    // A suite that uses the page cache also counts the fsync that ends its work, so that all data read and written
+    // must have reached the device by then.
     let through = run.suite == "bonnie";
     if run.target.in_memory || !(run.target.direct || through) {
         return None;
@@ -245,10 +245,10 @@ pub(super) fn cached(run: &Run, phase: &Phase) -> Option<Finding> {
             counts.read_bytes,
             "was answered from",
         ),
-        // The kernel counts discards apart.
+        // The kernel counts discards separately.
         ("writes", phase.written(), counts.write_bytes, "was left in"),
     ];
-    // What the page cache may hold of a file that is large enough is in the figures by design.
+    // The part of a sufficiently large file that the page cache may hold is in the figures by design.
     let held = bonnie::share_in_memory(run, phase);
     let mut severity = Severity::Warn;
     let parts: Vec<String> = sides
@@ -343,7 +343,7 @@ mod tests {
         }
     }
 
-    /// A run in which data that compresses is written at these rates, and random data at 1000 a second.
+    /// A run in which data that compresses is written at the rates `given`, and random data at 1000 a second.
     fn compared(given: [f64; 6]) -> Run {
         let mut run = TestRun::steady(1000.0).run();
         let phases = (1..=6).zip(given).flat_map(|(turn, rate)| {
@@ -483,7 +483,7 @@ mod tests {
         assert_eq!(codes(&run), [(FindingCode::Cached, Severity::Invalid)]);
         let run = TestRun::steady(1000.0).device_share(0.97).run();
         assert_eq!(codes(&run), []);
-        // Where the kernel's count is not to be had, nothing is claimed.
+        // Nothing is claimed without the kernel's count.
         let run = TestRun::steady(1000.0).no_device().run();
         assert_eq!(codes(&run), []);
     }

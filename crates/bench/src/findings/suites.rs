@@ -1,4 +1,4 @@
-//! Findings from the result of a suite, and findings of its phases that do not apply there.
+//! Findings from the result of a suite, and the selection of findings that apply to its phases.
 
 use std::collections::BTreeSet;
 
@@ -8,18 +8,18 @@ use super::finding::finding;
 use crate::answer::{CurveAnswer, SuiteResult, ZonesAnswer};
 use ui::format::number;
 
-/// True if findings about the level of a phase have a meaning. A zone is read for 2 s at most, and a rate that misses
-/// its target is meant to fall behind: there the suite's answer has the conclusion.
+/// True if findings about the level of a phase are meaningful. A zone is read for 2 s at most, and a rate above the
+/// target falls behind on purpose: there the suite's answer has the conclusion.
 pub(super) fn has_level(answer: Option<&SuiteResult>, phase: &Phase) -> bool {
     match answer {
         Some(SuiteResult::Zones(_) | SuiteResult::Curve(_)) => phase.windows.is_empty(),
-        // It does what the trace did at each moment.
+        // A replay does what the trace did at each moment.
         Some(SuiteResult::Replay(_)) => false,
         _ => true,
     }
 }
 
-/// Findings from the answer itself.
+/// Findings from the answer of a suite.
 pub(super) fn of_answer(answer: Option<&SuiteResult>) -> Vec<Finding> {
     match answer {
         Some(SuiteResult::Zones(zones)) => {
@@ -87,7 +87,8 @@ fn open_ended(curve: &CurveAnswer) -> Option<Finding> {
     Some(finding(FindingCode::Short, Severity::Warn, None, text))
 }
 
-/// Keeps the first finding of each kind for all: a suite of many phases of one kind has many alike.
+/// Keeps the first finding of each kind for the whole suite: a suite with many phases of one kind has many similar
+/// findings.
 pub(super) fn condense(
     run: &Run,
     answer: Option<&SuiteResult>,

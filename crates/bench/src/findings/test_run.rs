@@ -1,4 +1,4 @@
-//! Runs made for tests: one phase whose rate over time, noise and circumstances are given.
+//! Runs for tests: one phase with a given rate over time, noise and circumstances.
 
 use std::ops::Range;
 
@@ -17,9 +17,9 @@ const DEPTH: u32 = 20;
 pub(super) struct TestRun {
     rate: Box<dyn Fn(f64) -> f64>,
     noise: f64,
-    /// Share of its deviation from the rate that a slice keeps of the one before.
+    /// Correlation between the deviations of consecutive slices from the rate, 0 to 1.
     memory: f64,
-    /// Slices differ from the rate only by whole requests.
+    /// True if slices differ from the rate only by rounding to whole requests.
     flat: bool,
     seed: u64,
     seconds: usize,
@@ -202,7 +202,7 @@ impl TestRun {
             latency: Histogram::new(),
         };
         let ops = flow.ops();
-        // Little's law; a few requests find the disk idle and take a twentieth of that.
+        // Little's law; a few requests find the disk idle and take a twentieth of that time.
         let latency = (f64::from(DEPTH) / ops.max(1) as f64 * 1e9) as u64;
         flow.latency.record_many(latency, ops - ops / 20);
         flow.latency
@@ -295,7 +295,7 @@ pub(super) fn codes(run: &Run) -> Vec<(FindingCode, Severity)> {
         .collect()
 }
 
-/// Normal numbers by the sum of twelve uniform ones, each of which keeps a share of the one before.
+/// Normally distributed numbers, each the sum of twelve uniform ones, with a share of the one before.
 struct Normal {
     state: u64,
     memory: f64,

@@ -8,12 +8,12 @@ use ui::units::duration;
 
 /// Minimum length of a stall, in seconds.
 const STALL_S: f64 = 0.9;
-/// Share of the time below which waiting workers are the limit themselves.
+/// Share of idle time of the I/O threads below which they are the limit themselves.
 const MIN_IDLE_SHARE: f64 = 0.05;
 /// Share of the processors' time above which the hypervisor distorts the figures.
 const MAX_STEAL_SHARE: f64 = 0.05;
 
-/// Requests were in flight, and none came back for a while.
+/// The finding that requests were in flight and none completed for a while.
 pub(super) fn stall(phase: &Phase) -> Option<Finding> {
     let silences = silences(phase);
     let text = match silences.first() {
@@ -41,7 +41,7 @@ pub(super) fn stall(phase: &Phase) -> Option<Finding> {
     ))
 }
 
-/// Seconds by which the last requests took longer to complete than their number explains.
+/// Seconds by which the last requests took longer to complete than their number explains at the rate of the phase.
 fn late_seconds(phase: &Phase) -> f64 {
     let ops: u64 = phase.windows.iter().map(Window::ops).sum();
     let waiting = phase.windows.last().map_or(0, |window| window.in_flight);
@@ -54,7 +54,7 @@ fn late_seconds(phase: &Phase) -> f64 {
     phase.drain_seconds - due - gap_seconds(phase, phase.seconds, end)
 }
 
-/// The measurement itself did not run, or not all of the time.
+/// The finding that the program did not run for a part of the time, or that the hypervisor gave its time to others.
 pub(super) fn gap(phase: &Phase) -> Option<Finding> {
     let end = phase.seconds + phase.drain_seconds;
     let of_phase = |gap: &&ProgramPause| gap.t_s < end;
@@ -80,20 +80,19 @@ pub(super) fn gap(phase: &Phase) -> Option<Finding> {
     Some(finding(FindingCode::Gap, Severity::Warn, Some(phase), text))
 }
 
-/// Part of the time from `from` to `until`, in seconds of the phase, in which the program did not run.
+/// Seconds between `from` and `until` (seconds of the phase) in which the program did not run.
 fn gap_seconds(phase: &Phase, from: f64, until: f64) -> f64 {
     let overlap =
         |gap: &ProgramPause| ((gap.t_s + gap.seconds).min(until) - gap.t_s.max(from)).max(0.0);
     phase.surroundings.gaps.iter().map(overlap).sum()
 }
 
-/// Seconds in which a phase could be measured: without stalls of the disk and the times in which the program
-/// did not run.
+/// Seconds in which a phase could be measured: without stalls of the disk and pauses of the program.
 pub(super) fn answering_seconds(phase: &Phase) -> f64 {
     phase.seconds - silent_seconds(phase) - gap_seconds(phase, 0.0, phase.seconds)
 }
 
-/// Total seconds in which no request completed, of silences that are long enough for a stall.
+/// Total length of the stalls of a phase, in seconds.
 pub(super) fn silent_seconds(phase: &Phase) -> f64 {
     let silences = silences(phase);
     silences.iter().map(|silence| silence.seconds).sum()
@@ -103,12 +102,12 @@ pub(super) fn silent_seconds(phase: &Phase) -> f64 {
 struct Silence {
     t_s: f64,
     seconds: f64,
-    /// Requests that were waiting for it to end.
+    /// Requests in flight during it.
     waiting: u64,
 }
 
-/// The silences that are long enough, while requests were waiting. They are found by slices: a silence of nearly two
-/// windows may leave neither of them empty.
+/// Periods without completions, with requests in flight, that are long enough for a stall. They are found by slices: a
+/// period of nearly two windows may leave neither window empty.
 fn silences(phase: &Phase) -> Vec<Silence> {
     let open_loop = phase.workload.rate_per_s.is_some();
     let mut silences: Vec<Silence> = Vec::new();
@@ -129,8 +128,8 @@ fn silences(phase: &Phase) -> Vec<Silence> {
                 });
                 silent = true;
             }
-            // What waits is known at a window's end. A closed loop always has as many in flight;
-            // in an open one there may have been none until then.
+            // The number in flight is known at the end of a window. A closed loop always has the same number in
+            // flight; in an open loop there may have been none until then.
             let known = index == last || !open_loop;
             if let Some(silence) = silences.last_mut() {
                 silence.seconds += window.slice_seconds;
@@ -139,17 +138,17 @@ fn silences(phase: &Phase) -> Vec<Silence> {
             }
         }
     }
-    // Silence of this program is none of the disk's.
+    // A period in which the program itself did not run does not count as the disk's.
     for silence in &mut silences {
         let end = silence.t_s + silence.seconds;
         silence.seconds -= gap_seconds(phase, silence.t_s, end);
     }
-    // The little less makes up for adding up tenths.
+    // The tolerance is for the rounding error of adding up tenths.
     silences.retain(|silence| silence.seconds >= STALL_S - 1e-6 && silence.waiting > 0);
     silences
 }
 
-/// Reads, writes, syncs and trims that came back in each complete slice of a window.
+/// Reads, writes, syncs and trims that completed in each complete slice of a window.
 fn answers_by_slice(window: &Window) -> Vec<u64> {
     let mut sums = vec![0; window.complete_slices()];
     let flows = [&window.read, &window.write, &window.sync, &window.trim];
@@ -295,7 +294,7 @@ mod tests {
     fn a_time_in_which_the_program_did_not_run_is_no_stall_of_the_disk() {
         assert_eq!(silent_beside(None), [FindingCode::Stall]);
         assert_eq!(silent_beside(Some((1.97, 2.49))), [FindingCode::Gap]);
-        // A short one does not excuse a long silence.
+        // A short pause does not excuse a long period without completions.
         assert_eq!(
             silent_beside(Some((2.0, 0.6))),
             [FindingCode::Stall, FindingCode::Gap]

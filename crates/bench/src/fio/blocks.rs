@@ -11,9 +11,9 @@ pub(super) struct Blocks {
     pub write: Vec<SizeShare>,
     /// The mean size, in bytes.
     pub mean: u64,
-    /// The smallest, of which the span is a multiple, in bytes.
+    /// The smallest size, in bytes; the span is a multiple of it.
     pub grain: u64,
-    /// The largest, in bytes.
+    /// The largest size, in bytes.
     pub largest: u64,
 }
 
@@ -21,7 +21,7 @@ impl Blocks {
     /// The sizes that `bs` and `bssplit` give.
     pub(super) fn of(job: &Job) -> Blocks {
         let pattern = job.pattern;
-        // A direction that is not used has no say in how requests are aligned.
+        // A direction that is not used does not affect the alignment of requests.
         let (read, write) = match (pattern.reads, pattern.writes) {
             (true, false) => (&job.sizes.read, &job.sizes.read),
             (false, true) => (&job.sizes.write, &job.sizes.write),
@@ -60,7 +60,7 @@ fn shares(shares: &[SizeSplit]) -> Vec<SizeShare> {
     shares.iter().map(share).collect()
 }
 
-/// The rate of a job that reads and writes and has one for one of both.
+/// The rate of a job that reads and writes and has a rate for only one of the two.
 pub(super) fn one_sided_rate(job: &Job) -> Option<OneSidedRate> {
     let rates = rates(job);
     let is_one_sided = (rates.read > 0.0) != (rates.write > 0.0);
@@ -70,8 +70,8 @@ pub(super) fn one_sided_rate(job: &Job) -> Option<OneSidedRate> {
     })
 }
 
-/// Requests a second of a clone; 0 where there is no limit. A limit in bytes is that of as many requests of the
-/// mean size.
+/// Requests a second of a clone; 0 where there is no limit. A limit in bytes is converted by the mean size of
+/// requests.
 pub(super) fn rates(job: &Job) -> PerDirection<f64> {
     let rate = |iops: u64, bytes: u64, sizes: &[SizeSplit]| match iops {
         0 => bytes as f64 / mean(sizes),
@@ -86,7 +86,7 @@ pub(super) fn rates(job: &Job) -> PerDirection<f64> {
 /// The share of requests that read, 0 to 1.
 pub(super) fn read_fraction(job: &Job) -> f64 {
     match (job.pattern.reads, job.pattern.writes) {
-        // Each direction comes as often as its rate says, whatever the mix.
+        // The rates of the directions decide the mix, whatever `rwmixread` says.
         (true, true) => match rates(job) {
             PerDirection { read, write } if read > 0.0 && write > 0.0 => read / (read + write),
             _ => job.read_percent as f64 / 100.0,

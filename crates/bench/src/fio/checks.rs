@@ -56,7 +56,7 @@ impl FioPlan {
         }
     }
 
-    /// Checks that the target is no zoned block device, where a job has it used as one.
+    /// Checks that the target is not a zoned block device, where a job uses it as one (`zonemode=zbd`).
     ///
     /// # Errors
     /// Names such a job.
@@ -78,7 +78,7 @@ impl FioPlan {
         }
     }
 
-    /// Checks that requests past the page cache are multiples of the device's block.
+    /// Checks that requests that bypass the page cache are multiples of the device's block.
     ///
     /// # Errors
     /// Names the job and its smallest block.
@@ -108,7 +108,7 @@ impl FioPlan {
     }
 }
 
-/// Alignments that are given, and steps between requests.
+/// Offsets and sizes that must be aligned: given alignments, and steps between requests.
 fn aligned(workload: &Workload) -> Vec<u64> {
     let Some(details) = details(workload) else {
         return Vec::new();

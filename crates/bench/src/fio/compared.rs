@@ -8,18 +8,18 @@ use super::stream::{Stream, details};
 use crate::contents;
 use crate::phase_plan::PhasePlan;
 
-/// Minimum size of the part that is written: a disk's cache may take all that is written in a turn on less.
+/// Minimum size of the part that is written: on a smaller one a disk's cache may absorb all writes of a turn.
 const MIN_SPAN: Bytes = Bytes::mib(64);
 
-/// Walls that follow those of the jobs, and a note on them, as a sentence.
+/// Walls that follow those of the jobs, and a note about them, as a sentence.
 pub(super) struct ComparedWalls {
     pub walls: Vec<Vec<Stream>>,
     pub note: String,
 }
 
 /// The comparison that follows `walls`, in the part of a file or device that the first stream with compressible or
-/// repeated data writes; `None` where there is none, where it goes through the page cache, or where blocks are
-/// verified, which a later run may need as they are.
+/// repeated data writes. `None` if there is no such stream, if it uses the page cache, or if blocks are verified,
+/// since a later run may need their contents.
 pub(super) fn behind(walls: &[Vec<Stream>]) -> Option<ComparedWalls> {
     let streams = || walls.iter().flatten();
     let verifies =

@@ -1,4 +1,5 @@
-//! Ends of streams that run at the same time: by a rate that is missed, a steady state, or another that ended.
+//! Reasons for which a stream ends others at the same time: a missed rate, a steady state, or the end of another
+//! stream.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -14,10 +15,10 @@ use ui::format::number;
 pub(super) struct StreamEnds {
     /// Flags by stream, set when the stream is to end.
     ended: Vec<AtomicBool>,
-    /// Steady state by stream: that of the streams which it is reported with.
+    /// Index in `groups` of the steady-state rule that a stream is judged by, by stream.
     steady: Vec<Option<usize>>,
     groups: Vec<SteadyGroup>,
-    /// Set when the jobs after this wall are not to begin.
+    /// Set when the jobs after this wall must not begin.
     all: AtomicBool,
 }
 
@@ -55,7 +56,7 @@ impl StreamEnds {
         }
     }
 
-    /// Stream `index` has ended: others may have to.
+    /// Marks stream `index` as ended, with the streams that end with it.
     pub(super) fn end(&self, index: usize, streams: &[Stream]) {
         let stream = &streams[index];
         let Some(what) = stream.exits else { return };
@@ -69,12 +70,12 @@ impl StreamEnds {
         }
     }
 
-    /// True if the jobs after this wall are not to begin.
+    /// True if the jobs after this wall must not begin.
     pub(super) fn ends_all(&self) -> bool {
         self.all.load(Relaxed)
     }
 
-    /// Watches stream `index`, beside `inner`.
+    /// The observer of stream `index`, which applies its rules before `inner`.
     pub(super) fn watch<'a>(
         &'a self,
         index: usize,
@@ -103,7 +104,7 @@ fn rule(stream: &Stream) -> Option<record::SteadyState> {
         .and_then(|details| details.steady_state)
 }
 
-/// Sees the windows of a stream, and ends it by its rules.
+/// Observes the windows of a stream, and ends it by its rules.
 pub(super) struct Rules<'a> {
     inner: &'a mut dyn Observer,
     ended: &'a AtomicBool,
@@ -138,10 +139,10 @@ impl Observer for Rules<'_> {
     }
 }
 
-/// Seconds in which fio judges no rate yet (`__check_min_rate` in its `backend.c`).
+/// Seconds at the start in which fio does not judge a rate (`__check_min_rate` in its `backend.c`).
 const SETTLE_S: f64 = 2.0;
 
-/// A rate that a stream must have. As in fio it is judged when a request has completed, so that it may be below one
+/// Minimum rate of a stream. As in fio it is judged when a request completes, so that the rate may be below one
 /// request a cycle.
 struct RateFloorWatch {
     floor: RateFloor,
@@ -168,7 +169,7 @@ impl RateFloorWatch {
             return false;
         };
         if let Some(since_s) = self.since_s {
-            // Slices add up to about a cycle. A cycle below a second would be judged by a window that was cut short.
+            // Slices add up to about a cycle. With a cycle below a second, the last, shortened window would be judged.
             if now_s - since_s + 1e-6 < self.floor.cycle.as_secs_f64().max(1.0) {
                 return false;
             }
@@ -194,7 +195,7 @@ impl RateFloorWatch {
                 last = last.max(Some(number));
             }
         }
-        // The last slice of a window that was cut short is not whole.
+        // The last slice of a shortened window is incomplete.
         last.map(|slices| {
             window.t_s + (f64::from(slices) * window.slice_seconds).min(window.seconds)
         })
@@ -228,7 +229,7 @@ mod tests {
 
     use super::*;
 
-    /// A job that reads blocks of 4 KiB at these times, in tenths of a second, within so many seconds.
+    /// Judges a job that reads blocks of 4 KiB at these times, in tenths of a second, for `seconds` seconds.
     fn missed(read_bytes: u64, tenths: &[usize], seconds: usize) -> Option<String> {
         let mut watch = RateFloorWatch::new(RateFloor {
             read_bytes,
@@ -272,7 +273,7 @@ mod tests {
             low,
             "1,241 bytes read a second between 3.4 s and 6.7 s, and at least 1,500 were asked for"
         );
-        // One that has stopped has missed it when it goes on.
+        // A job that has stopped has missed the rate when it continues.
         let stopped: Vec<usize> = (0..40).chain([95]).collect();
         assert_eq!(missed(4096, &stopped, 9), None);
         assert!(missed(4096, &stopped, 10).is_some());
@@ -305,7 +306,7 @@ mod tests {
         assert!(!is_low(2.0, 1.0, vec![slice(2); 10]));
         assert!(!is_low(3.0, 1.0, vec![slice(2); 10]));
         assert!(!is_low(4.0, 0.05, vec![slice(1)]));
-        // One that becomes too slow has missed it.
+        // A job that becomes too slow has missed the rate.
         assert!(is_low(5.0, 1.0, vec![slice(1); 10]));
     }
 }

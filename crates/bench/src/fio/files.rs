@@ -20,24 +20,24 @@ use crate::target::{Prepared, keep_access_time, set_direct};
 use crate::{layout, testfile};
 use ui::exit::{ExitClass as _, Failure};
 
-/// A target with all files that the jobs need there.
+/// A target with all files that the jobs need on it.
 pub(super) struct OpenedTarget {
-    /// The target, with the first of the files.
+    /// The target, with the first file.
     pub prepared: Prepared,
-    /// The others, which are in a directory.
+    /// The other files; only a directory has any.
     others: Vec<File>,
 }
 
 /// The files of the streams between two walls.
 pub(super) struct Handles {
-    /// Files by stream that the stream takes turns with, opened for it alone.
+    /// Files of each stream, opened for this stream alone.
     pub of: Vec<Vec<File>>,
     /// True if the page cache is bypassed by all of them.
     pub direct: bool,
 }
 
 impl OpenedTarget {
-    /// A target whose other files are made when it is laid out.
+    /// A target whose other files are not created yet.
     pub(super) fn new(prepared: Prepared) -> OpenedTarget {
         OpenedTarget {
             prepared,
@@ -45,7 +45,7 @@ impl OpenedTarget {
         }
     }
 
-    /// Makes the files in a directory and writes them fully.
+    /// Creates the files in a directory and writes them fully.
     pub(super) fn lay_out(
         &mut self,
         session: &Session<'_>,
@@ -55,7 +55,7 @@ impl OpenedTarget {
         let path = self.prepared.target.path.clone();
         for _ in 1..plan.files.len() {
             let file = testfile::create(Path::new(&path)).midway()?;
-            // As the first one; where the file system refuses it, it is known from that.
+            // As for the first file; whether the file system refuses direct I/O is known from that.
             let _ = set_direct(&file).midway()?;
             self.others.push(file);
         }
@@ -114,7 +114,7 @@ impl OpenedTarget {
             let mut files = Vec::new();
             for file in &stream.files {
                 let opened = self.reopen(*file, stream.sync_io)?;
-                // Trims go past the page cache always.
+                // Trims always bypass the page cache.
                 handles.direct &=
                     stream.workload.trims() || (stream.direct && set_direct(&opened)?);
                 if !stream.direct {
@@ -127,7 +127,7 @@ impl OpenedTarget {
         Ok(handles)
     }
 
-    /// Opens another descriptor of a file, where possible not through its path.
+    /// Opens another descriptor of a file, if possible without its path.
     fn reopen(&self, number: usize, sync: SyncIo) -> io::Result<File> {
         let access = match self.prepared.writable {
             true => OFlags::RDWR,
@@ -143,11 +143,12 @@ impl OpenedTarget {
         Ok(file)
     }
 
-    /// Gives the page cache the advice that fio would give. The kernel may ignore it, and nothing depends on that.
+    /// Gives the page cache the advice that fio would give. The kernel may ignore it; correctness does not depend on
+    /// it.
     fn advise(&self, file: &File, stream: &Stream) -> io::Result<()> {
         if stream.invalidate {
-            // fio asks a device to forget its pages with BLKFLSBUF, which writes back those that are
-            // dirty first. Of a file it forgets only those that are clean already.
+            // fio drops a device's pages with BLKFLSBUF, which first writes back dirty ones. Of a file only clean
+            // pages are dropped.
             if self.prepared.target.kind == TargetKind::Block {
                 file.sync_data()?;
             }

@@ -26,12 +26,12 @@ impl UsedPart {
         Bytes(self.span.0 * self.files)
     }
 
-    /// Bytes that the job uses of each file, also where the last of them are no block.
+    /// Bytes that the job uses of each file, including a rest that is smaller than a block.
     fn length(&self) -> u64 {
         self.total.0 / self.files
     }
 
-    /// Size of each file: those in a directory end where the part does.
+    /// Size of each file; a file in a directory ends where the used part ends.
     fn file_size(&self) -> u64 {
         self.target
             .map_or(self.offset + self.length(), |target| target.0)
@@ -47,7 +47,7 @@ pub(super) fn limit(
     if job.number_ios.is_some() && job.loops > 1 {
         return Err(job.error(
             "number_ios",
-            "together with loops it is not done; multiply it",
+            "together with loops it is not supported; multiply it",
         ));
     }
     if job.time_based {
@@ -59,7 +59,7 @@ pub(super) fn limit(
     };
     let pass = pass(job, blocks, part);
     let (pass, size) = match job.size {
-        // Less than the files have, but not more.
+        // Possibly less than the size of the files, but not more.
         Some(size) if job.filesize.is_some() => {
             let size = bytes(size).min(part.covered().0);
             (pass.min(size), size)
@@ -68,7 +68,7 @@ pub(super) fn limit(
     };
     let bytes = match job.io_size {
         Some(given) => by_io_size(job, blocks, pass, bytes(given)),
-        // As in fio a job that reads back what it wrote does so until both come to its size.
+        // As in fio, a job that reads back its writes continues until the data written and read back reaches its size.
         None if read_back(job) > 0.0 => by_io_size(job, blocks, pass, size),
         None => pass.checked_mul(job.passes()),
     };
@@ -99,9 +99,10 @@ fn pass(job: &Job, blocks: &Blocks, part: &UsedPart) -> u64 {
         }
         Some(Stride::Add(add)) if add > 0 && !mixed => {
             let step = blocks.mean + add.unsigned_abs();
-            // The number is that of fio (`fill_io_u`), where blocks of one size begin in the part and end in the file.
-            // Here the last one lies at the start of the part if it does not end in it. Of several sizes the smallest
-            // ends in the part, as in fio, but their number is estimated by the mean.
+            // The number is fio's (`fill_io_u`), where blocks of one size begin in the used part and may end beyond it
+            // within the file. Here the last block is moved to the start of the part if it would end beyond the part.
+            // With several sizes the smallest block ends in the part, as in fio, but the number is estimated by the
+            // mean.
             let last = match blocks.differ() {
                 true => part.length() - blocks.grain,
                 false => (part.length() - 1).min(part.file_size() - part.offset - blocks.mean),
@@ -116,7 +117,7 @@ fn pass(job: &Job, blocks: &Blocks, part: &UsedPart) -> u64 {
     }
 }
 
-/// Share of what a job transfers that it reads back to verify it, 0 to 1.
+/// Share of the data transferred by a job that is read back for verification, 0 to 1.
 fn read_back(job: &Job) -> f64 {
     match job.rules.verify.is_some() && job.rules.reads_back {
         true => 1.0 - read_fraction(job),
@@ -124,17 +125,17 @@ fn read_back(job: &Job) -> f64 {
     }
 }
 
-/// Bytes that a job transfers by an `io_size` of `given`: as many passes as there are loops, and as in fio more until
-/// the data written and read back comes to it; but never more than `given` for each pass.
+/// Bytes that a job transfers with an `io_size` of `given`: one pass for each loop. As in fio, more are added until
+/// the data written and read back reaches `io_size`, but never more than `given` for each pass.
 fn by_io_size(job: &Job, blocks: &Blocks, pass: u64, given: u64) -> Option<u64> {
     let pattern = job.pattern;
-    // A pass of these does not end with the span.
+    // A pass of these patterns does not end with the span.
     let continues = match pattern.random {
         true => job.with_replacement,
         false => pattern.reads && pattern.writes,
     };
     let pass = if continues { pass.max(given) } else { pass };
-    // A rest of less than a block is not moved.
+    // A rest of less than a block is not transferred.
     let least = given.saturating_sub(blocks.largest - 1) as f64;
     let passes = (least / (pass as f64 * (1.0 + read_back(job)))).ceil() as u64;
     let moved = pass.checked_mul(passes.max(job.passes()))?;
@@ -146,7 +147,7 @@ mod tests {
     use super::*;
     use crate::fio::tests::jobs;
 
-    /// Bytes of a pass over `span` bytes of each file, from `offset` on.
+    /// Bytes of a pass over `span` bytes of each file, starting at `offset`.
     fn moved(lines: &str, target: Option<u64>, (offset, span, files): (u64, u64, u64)) -> u64 {
         let job = jobs(&format!("[j]\n{lines}\n")).remove(0);
         let part = UsedPart {
@@ -161,13 +162,13 @@ mod tests {
 
     #[test]
     fn blocks_with_holes_begin_in_the_part_and_end_in_the_file() {
-        // Of steps of 124 KiB the ninth block would begin at 992 KiB, and end behind the file.
+        // In steps of 124 KiB the ninth block would begin at 992 KiB, and end beyond the end of the file.
         let large = "rw=write:60k\nbs=64k";
         assert_eq!(moved(large, Some(1024), (0, 1024, 1)), 8 * 64);
-        // In a larger file it ends in it.
+        // In a larger file it ends within the file.
         assert_eq!(moved(large, Some(2048), (0, 1024, 1)), 9 * 64);
         assert_eq!(moved(large, Some(1088), (64, 1024, 1)), 8 * 64);
-        // A block may begin in a rest that is less than one.
+        // A block may begin in a rest that is smaller than a block.
         let rest = "rw=write:12k\nbs=16k";
         assert_eq!(moved(rest, Some(1024), (0, 200, 1)), 8 * 16);
         // In a directory files have the size of the part.

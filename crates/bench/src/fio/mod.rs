@@ -1,9 +1,9 @@
 //! `bench TARGET --fio JOB.fio`: the jobs of a job file of fio as phases of a run.
 //!
-//! `fiojob` reads the file; `plan` makes streams of its jobs, with the workloads of `workload` and the limits of
-//! `limit`, followed by the streams of `compared`; `checks` compares them with the target; `names` decides which
-//! files they use, and `files` opens and lays these out (as many at once as this process may have); `together` runs
-//! the streams between two walls at the same time, and `sum` adds up those that are reported as one.
+//! `fiojob` reads the file. `plan` makes streams of its jobs, with the workloads of `workload` and the limits of
+//! `limit`, followed by the streams of `compared`. `checks` compares them with the target. `names` decides which files
+//! they use, and `files` opens and lays these out, if the limit of open files allows. `together` runs the streams
+//! between two walls at the same time, and `sum` adds up those that are reported as one.
 
 mod blocks;
 mod checks;
@@ -45,7 +45,7 @@ use crate::args::BenchArgs;
 use ui::context::Context;
 use ui::exit::{ExitClass as _, Failure};
 
-/// A job file that was read, on a target that was opened.
+/// A job file that was read, and its target, opened.
 pub(crate) struct FioJobs {
     plan: FioPlan,
     opened: OpenedTarget,
@@ -55,7 +55,7 @@ impl FioJobs {
     /// Opens the target of `args` for `jobs`. Nothing is written yet.
     ///
     /// # Errors
-    /// When the jobs do not fit the target, or would write what may only be read.
+    /// When the jobs do not fit the target, or would write where only reading is allowed.
     pub(crate) fn make(
         args: &BenchArgs,
         jobs: &[Job],
@@ -87,13 +87,13 @@ impl FioJobs {
         Ok(FioJobs { plan, opened })
     }
 
-    /// True if a run makes the same requests as the last one.
+    /// True if each run makes the same requests as the one before.
     pub(crate) fn repeats(&self) -> bool {
         self.plan.repeats
     }
 }
 
-/// The jobs with the processors that they are to run on.
+/// The jobs with the processors that they run on.
 fn on_host(jobs: &[Job], root: &Root) -> Result<Vec<Job>, JobFileErrors> {
     let mut errors = Vec::new();
     let mut known = Vec::new();
@@ -106,11 +106,11 @@ fn on_host(jobs: &[Job], root: &Root) -> Result<Vec<Job>, JobFileErrors> {
     JobFileErrors::or(errors, known)
 }
 
-/// The jobs that `args` request: of a job file with its includes, of fio's options, or of both; `None` where they
-/// request none.
+/// The jobs that `args` request: of a job file with its includes, of fio's options, or of both; `None` if they request
+/// none.
 ///
 /// # Errors
-/// All that cannot be read or is not done.
+/// All errors: lines that cannot be read, and options that are not supported.
 pub(crate) fn jobs(args: &BenchArgs, context: &Context) -> Result<Option<Vec<Job>>, Failure> {
     if !args.has_jobs() {
         return Ok(None);
@@ -152,7 +152,7 @@ fn refused(problems: JobFileErrors) -> Failure {
     }
 }
 
-/// The text of an included file, which lies beside the one that includes it, or where its path says.
+/// The text of an included file. A relative name is relative to the file that includes it.
 fn include(from: &str, name: &str) -> Result<String, String> {
     let beside = Path::new(from).with_file_name(name);
     let path = match beside.is_file() {
@@ -162,8 +162,8 @@ fn include(from: &str, name: &str) -> Result<String, String> {
     text_of(&path).map_err(|error| error.to_string())
 }
 
-/// The text of a file, unless it is longer than any job file: the name may be that of a device, or the file may have
-/// no end.
+/// The text of a file, unless it is longer than any job file: the name may be that of a device, or of a file without
+/// an end.
 fn text_of(path: &Path) -> io::Result<String> {
     let mut text = String::new();
     let most = fiojob::MAX_BYTES as u64;
@@ -220,7 +220,7 @@ impl Session<'_> {
     }
 }
 
-/// Number of files open at once: those of the jobs, and the separate ones of the streams between two walls.
+/// Number of files open at once: those of the jobs, and the separate descriptors of the streams between two walls.
 fn open_at_once(plan: &FioPlan) -> u64 {
     let of_stream =
         |stream: &Stream| stream.files.len() as u64 + descriptors::of_thread(stream.interface);

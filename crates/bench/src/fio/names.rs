@@ -1,5 +1,4 @@
-//! Files of the jobs. The target of the command line decides what is touched; a job file can only agree with
-//! it.
+//! Files of the jobs. The target on the command line decides which files are used; a job file can only name the same.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,7 +18,7 @@ pub(super) struct Names {
 /// The files of `jobs` on the target `path`.
 ///
 /// # Errors
-/// When a job names something that is not the target, or a file in it that is somebody's.
+/// When a job names something that is not the target, or a file in it that already exists.
 pub(super) fn of(jobs: &[Job], path: &Path) -> Result<Names, JobFileErrors> {
     let mut known = BTreeMap::new();
     let directory = path.is_dir();
@@ -46,7 +45,7 @@ pub(super) fn of(jobs: &[Job], path: &Path) -> Result<Names, JobFileErrors> {
     JobFileErrors::or(errors, names)
 }
 
-/// A file or a device: the job may name it, and nothing else.
+/// Checks a job on a file or device: it may name the target, and nothing else.
 fn check_existing(job: &Job, path: &Path) -> Result<(), FioError> {
     if job.nrfiles > 1 {
         return Err(job.error(
@@ -75,7 +74,7 @@ fn check_existing(job: &Job, path: &Path) -> Result<(), FioError> {
         _ => {
             return Err(job.error(
                 "filename",
-                "several files or devices in one job are not done on a file or device; run it on \
+                "several files or devices in one job are not supported on a file or device; run it on \
                  one after another, or in a directory",
             ));
         }
@@ -94,7 +93,7 @@ fn check_existing(job: &Job, path: &Path) -> Result<(), FioError> {
     ))
 }
 
-/// A name as fio puts it together with the directory.
+/// A name as fio combines it with the directory.
 fn named(job: &Job, name: &str) -> PathBuf {
     match &job.directory {
         Some(directory) => Path::new(directory).join(name),
@@ -168,10 +167,10 @@ fn in_directory(
 /// Maximum number of files that are opened for one job.
 const MAX_FILES: usize = 1024;
 
-/// A name that `option` of a job gives to a file of its own, relative to the target.
+/// The name that `option` of a job gives to a new file, relative to the target.
 ///
 /// # Errors
-/// When it lies elsewhere, or there is such a file already, which is somebody's.
+/// When it is outside of the target, or a file with this name already exists, which belongs to another program.
 fn own_name(job: &Job, option: &str, name: &str, path: &Path) -> Result<PathBuf, FioError> {
     let name = Path::new(name);
     let inside = match (name.is_absolute(), name.parent()) {

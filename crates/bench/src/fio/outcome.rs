@@ -1,4 +1,4 @@
-//! Results that rules of a job file ask for, as notes of the run.
+//! Results that rules of a job file request, as notes of the run.
 
 use record::{Phase, Steady, SteadyFigure, SteadyState};
 

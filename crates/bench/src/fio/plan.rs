@@ -14,11 +14,11 @@ use super::{compared, rules};
 /// Work of a job file on a target.
 #[derive(Debug)]
 pub(super) struct FioPlan {
-    /// Streams that run at the same time, between two walls each.
+    /// Streams, grouped by walls: those of a group run at the same time.
     pub walls: Vec<Vec<Stream>>,
     /// Sizes that the files in a directory must have; one entry for a file or device.
     pub files: Vec<Bytes>,
-    /// True if a run draws the places of the last one.
+    /// True if a run draws the same random positions as the run before.
     pub repeats: bool,
     /// Notes of the jobs, as sentences.
     pub notes: Vec<String>,
@@ -28,7 +28,7 @@ impl FioPlan {
     /// The streams of `jobs`, on a file or device of `size`, or on files in a directory.
     ///
     /// # Errors
-    /// When a job does not fit, or asks for what is not done there.
+    /// When a job does not fit, or requests something that is not supported on the target.
     pub(super) fn of(
         jobs: &[Job],
         names: &Names,
@@ -72,8 +72,8 @@ impl FioPlan {
         }
     }
 
-    /// True if a job waits for one of the last wall, and so begins another wall. Jobs of the last wall that it does
-    /// not wait for hold it back too, which a note says.
+    /// True if a job waits for a job of the last wall, and therefore begins another wall. It then also waits for the
+    /// other jobs of the last wall, which a note says.
     fn waits(&mut self, job: &Job, jobs: &[Job]) -> Result<bool, FioError> {
         let Some(other) = &job.wait_for else {
             return Ok(false);
@@ -117,7 +117,7 @@ impl FioPlan {
         Ok(())
     }
 
-    /// Bytes from the start of a file or device that the streams reach.
+    /// Number of bytes from the start of a file or device that the streams use.
     pub(super) fn reach(&self) -> Bytes {
         let reach = |stream: &Stream| {
             let offset = details(&stream.workload).map_or(0, |details| details.offset.0);
@@ -128,8 +128,8 @@ impl FioPlan {
     }
 }
 
-/// Checks that a stream begins, begins to count, and trims as those do that it is summed with: otherwise windows of
-/// different times, or trims and writes, would be added up.
+/// Checks that a stream has the same start, the same ramp and the same kind of writes as those that it is summed with:
+/// otherwise windows of different times, or trims and writes, would be added up.
 fn check_sum(job: &Job, stream: &Stream, wall: &[Stream]) -> Result<(), FioError> {
     let check = |option, differs: &dyn Fn(&Stream) -> bool, why: &str| {
         let apart = wall
@@ -233,8 +233,8 @@ fn stream(
     })
 }
 
-/// Checks that the zones of a random job lie in the part of a file that it uses. fio ends the job at the first
-/// request beyond it.
+/// Checks that the zones of a random job are within the part of a file that it uses. fio ends such a job at the first
+/// request beyond that part.
 fn check_zones(job: &Job, span: Bytes) -> Result<(), FioError> {
     let Distribution::ZonedBytes(zones) = &job.distribution else {
         return Ok(());
@@ -276,9 +276,9 @@ fn offset(job: &Job, clone: usize, size: Option<Bytes>) -> Result<u64, FioError>
 /// Largest size of a file (a PiB).
 const MAX_FILE_BYTES: u64 = 1 << 50;
 
-/// Bytes that the job uses of all its files together.
+/// Total size of a job, over all its files, in bytes.
 fn total(job: &Job, offset: u64, size: Option<Bytes>, files: u64) -> Result<u64, FioError> {
-    // Files have one size here, where fio draws one for each.
+    // All files have one size here, where fio draws one for each.
     let of_files = job
         .filesize
         .map(|(low, high)| Amount::Bytes((low + (high - low) / 2).saturating_mul(files)));
@@ -333,7 +333,7 @@ fn total(job: &Job, offset: u64, size: Option<Bytes>, files: u64) -> Result<u64,
     }
 }
 
-/// Length of which the span is a multiple, as it ends where a zone does.
+/// Length that the span must be a multiple of: the span ends at the end of a zone.
 fn zone(job: &Job) -> u64 {
     match job.zones.mode {
         ZoneMode::Zoned => job.zones.size,

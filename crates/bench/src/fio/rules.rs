@@ -1,4 +1,4 @@
-//! Rules of a job that are neither places nor sizes, as a workload has them.
+//! Options of a job other than positions and sizes, converted to those of a workload.
 
 use fiojob::{
     FioError, IoEngine, IoPattern, Job, NumaMode, PerDirection, PrioritySplit, Rules,
@@ -12,7 +12,7 @@ use record::{
 
 use super::blocks::Blocks;
 
-/// Puts the rules of a job into the details of one of its clones, whose files have `span` bytes together.
+/// Adds the rules of a job to the details of one of its clones, whose files have `span` bytes together.
 pub(super) fn put(job: &Job, clone: usize, blocks: &Blocks, span: Bytes, details: &mut JobOptions) {
     let rules = &job.rules;
     // Trims carry no data.
@@ -38,8 +38,8 @@ pub(super) fn put(job: &Job, clone: usize, blocks: &Blocks, span: Bytes, details
     details.non_fatal = non_fatal(rules);
 }
 
-/// Time by which a clone begins later, in microseconds. fio draws one of a range: here the clones are spread evenly
-/// over it, and clones that are reported as one, which must begin together, begin in its middle.
+/// Delay after which a clone begins, in microseconds. fio draws one from a range: here the clones are spread evenly
+/// over the range, and clones that are reported as one, which must begin together, begin in its middle.
 fn delay_us(job: &Job, clone: usize) -> u64 {
     let (number, of) = match job.group_reporting {
         true => (0, 1),
@@ -56,7 +56,8 @@ fn non_fatal(rules: &Rules) -> Option<NonFatal> {
     })
 }
 
-/// Data that compresses or repeats, where it is requested. Data that is verified is made for the verification.
+/// Data that compresses or repeats; `None` if neither is requested. Data that is verified is made for the
+/// verification.
 fn contents(rules: &Rules, blocks: &Blocks, span: Bytes) -> Option<Contents> {
     let is_shaped = rules.zeros || !rules.buffer_pattern.is_empty();
     let percent = match (rules.compress_percent, is_shaped) {
@@ -120,7 +121,7 @@ fn threads(rules: &Rules, clone: usize) -> Option<ThreadSettings> {
     (settings != ThreadSettings::default()).then_some(settings)
 }
 
-/// Priority of all I/O of a job. As in fio a level without a class is one of best effort.
+/// Priority of all I/O of a job. As in fio, a level without a class is of the class best effort.
 fn priority(rules: &Rules) -> Option<Priority> {
     /// IOPRIO_CLASS_BE.
     const BEST_EFFORT: u8 = 2;
@@ -180,7 +181,7 @@ fn steady_state(rules: &Rules, steady: SteadyStateRule) -> SteadyState {
     }
 }
 
-/// The floor of a job. A number that is given alone holds for both directions, of which the job may have one only.
+/// The minimum rate of a job. A single number applies to both directions, even if the job has only one.
 fn floor(rules: &Rules, pattern: IoPattern) -> Option<RateFloor> {
     let of_reads = |least: u64| if pattern.reads { least } else { 0 };
     let of_writes = |least: u64| if pattern.writes { least } else { 0 };
@@ -206,7 +207,7 @@ fn max_latency(rules: &Rules) -> Option<MaxLatency> {
     })
 }
 
-/// Notes on options that are replaced by the nearest thing, as sentences.
+/// Notes on options that are replaced by similar ones, as sentences.
 pub(super) fn notes(job: &Job) -> Vec<String> {
     let name = &job.name;
     let mut notes: Vec<String> = job
@@ -288,7 +289,7 @@ pub(super) fn notes(job: &Job) -> Vec<String> {
 /// The job with the processors of the nodes that it names.
 ///
 /// # Errors
-/// When the host has not the processors or nodes.
+/// When the host does not have the processors or nodes.
 pub(super) fn on_host(job: &Job, root: &Root) -> Result<Job, FioError> {
     let mut job = job.clone();
     let mut cpus = Vec::new();
@@ -324,7 +325,7 @@ fn no_node(job: &Job, option: &str, node: u32) -> FioError {
     job.error(option, format!("this host has no NUMA node {node}"))
 }
 
-/// The numbers in a list of the kernel's, such as `0-3,8`.
+/// The numbers in a list of the kernel, such as `0-3,8`.
 fn listed(root: &Root, name: &str) -> Option<Vec<u32>> {
     let path = root.sys.join("devices/system").join(name);
     let text = std::fs::read_to_string(path).ok()?;

@@ -13,7 +13,7 @@ pub(super) struct SteadyGroup {
 
 #[derive(Default)]
 struct State {
-    /// Number of members seen by second, and the sums of their counts.
+    /// For each second, the number of streams that have reported it, and the sums of their counts.
     seconds: Vec<(usize, Sums)>,
     last: Option<Steady>,
 }
@@ -22,7 +22,7 @@ struct State {
 struct Sums {
     ops: f64,
     bytes: f64,
-    /// Nanoseconds that all requests took.
+    /// Sum of the latencies of all requests, in nanoseconds.
     latency: f64,
     answers: f64,
 }
@@ -36,7 +36,7 @@ impl SteadyGroup {
         }
     }
 
-    /// Takes a complete window of one of the streams. True if the steady state is reached.
+    /// Adds a complete window of one of the streams. True if the steady state is reached.
     pub(super) fn window(&self, window: &Window) -> bool {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let second = window.t_s.round() as usize;
@@ -61,7 +61,7 @@ impl SteadyGroup {
             .last
     }
 
-    /// The figures of the last seconds, if there are as many as are judged.
+    /// The result by the figures of the last seconds; `None` if there are fewer seconds than the rule needs.
     fn judge(&self, seconds: &[(usize, Sums)], ended_s: f64) -> Option<Steady> {
         let whole = |span: record::Nanos| span.as_secs_f64().round() as usize;
         let interval = whole(self.rule.interval).max(1);
@@ -121,7 +121,7 @@ fn add(sums: &mut Sums, window: &Window) {
     }
 }
 
-/// Slope of the least squares line through values at equal distances, for one distance.
+/// Slope per step of the least squares line through equally spaced values.
 fn slope(values: &[f64]) -> f64 {
     let count = values.len() as f64;
     let middle = (count - 1.0) / 2.0;
@@ -177,7 +177,7 @@ mod tests {
         }
     }
 
-    /// The second after which it is steady.
+    /// The second after which the state is steady.
     fn steady_after(rule: SteadyState, ops: &[u64]) -> Option<f64> {
         let group = SteadyGroup::new(rule, 1);
         let ended = (ops.iter().enumerate()).find(|(at, ops)| group.window(&window(*at, **ops)));
@@ -193,7 +193,7 @@ mod tests {
         assert_eq!(steady_after(rule(false, 0.01), &ops), None);
         let jump = [100, 100, 100, 300, 302, 300, 301, 300, 300];
         assert_eq!(steady_after(rule(false, 0.05), &jump), Some(7.0));
-        // Up and down has no slope, and a rise has one.
+        // Values that swing up and down have no slope; a rise has one.
         let swings = [1, 1, 300, 500, 500, 300, 300, 500];
         assert_eq!(steady_after(rule(true, 0.05), &swings), Some(6.0));
         let rise = [1, 1, 300, 350, 400, 450, 500, 550];

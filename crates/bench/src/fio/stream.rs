@@ -7,13 +7,13 @@ use record::{Bytes, JobOptions, Workload};
 /// A stream: one clone of a job.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Stream {
-    /// The name of the phase that it is, where it is not summed with others.
+    /// Name of its phase, where it is not summed with others.
     pub name: String,
     /// The job's name.
     pub job: String,
-    /// Number of the group that is summed; `None` where it is reported by itself.
+    /// Number of the group that it is summed with; `None` where it is reported by itself.
     pub group: Option<usize>,
-    /// Number of the group that it belongs to, reported as one or not.
+    /// Number of its group, whether the group is reported as one phase or not.
     pub number: usize,
     /// Workload of the stream.
     pub workload: Workload,
@@ -23,7 +23,7 @@ pub(super) struct Stream {
     pub files: Vec<usize>,
     /// Interface to the kernel.
     pub interface: IoInterface,
-    /// True if it uses a target without zones as one that has some.
+    /// True if it uses a target without zones as if the target had zones.
     pub zoned: bool,
     /// True if the page cache is bypassed.
     pub direct: bool,
@@ -33,7 +33,7 @@ pub(super) struct Stream {
     pub advise: bool,
     /// `randseed=`.
     pub seed: u64,
-    /// Writes are synchronous.
+    /// Mode of synchronous writes.
     pub sync_io: SyncIo,
     /// Streams that end together with this one.
     pub exits: Option<ExitWhat>,

@@ -7,10 +7,10 @@ use record::{
 
 use super::stream::Stream;
 
-/// A phase that streams add up to: its name, and the streams by number.
+/// A phase that is the sum of streams: its name, and the indices of the streams.
 pub(super) type Reported = (String, Vec<usize>);
 
-/// The phases that streams between two walls add up to, in order.
+/// The phases that the streams between two walls are summed to, in order.
 pub(super) fn reported(streams: &[Stream]) -> Vec<Reported> {
     let mut reported: Vec<(Option<usize>, Reported)> = Vec::new();
     for (number, stream) in streams.iter().enumerate() {
@@ -80,8 +80,7 @@ pub(super) fn phase(
     sum
 }
 
-/// Share of the time of the streams that ran in a window in which they waited. Streams that had ended neither waited
-/// nor worked.
+/// Idle share of the time of the streams that ran in a window. Streams that had ended were neither idle nor busy.
 fn idle_fraction<'a>(windows: impl Iterator<Item = &'a Window>) -> f64 {
     let (mut idle, mut all) = (0.0, 0.0);
     for window in windows {
@@ -91,13 +90,13 @@ fn idle_fraction<'a>(windows: impl Iterator<Item = &'a Window>) -> f64 {
     if all > 0.0 { idle / all } else { 0.0 }
 }
 
-/// The workload that streams add up to. Where they differ in a value that cannot be added, it has their mean, and its
+/// The workload of a sum of streams. Where they differ in a value that cannot be added, it is their mean, and the
 /// details say so.
 fn workload(streams: &[&Stream]) -> Workload {
     let first = &streams[0].workload;
     let count = streams.len() as f64;
     let mean = |of: &dyn Fn(&Workload) -> f64| {
-        // What is the same for all stays what it is, to the last bit.
+        // A value that is the same for all stays exactly the same.
         let same = streams
             .iter()
             .all(|stream| of(&stream.workload) == of(first));
@@ -119,7 +118,7 @@ fn workload(streams: &[&Stream]) -> Workload {
         .iter()
         .all(|stream| stream.files == streams[0].files);
     let one_job = streams.iter().all(|stream| stream.job == streams[0].job);
-    // The span is that of each file where the details say how many there are.
+    // The span is that of each file if the details give the number of files.
     let spans = streams.iter().map(|stream| match one_job {
         true => stream.span.0,
         false => stream.span.0 * stream.files.len() as u64,
@@ -141,7 +140,7 @@ fn workload(streams: &[&Stream]) -> Workload {
                 ..JobOptions::default()
             });
         }
-        // Clones differ in where they begin and in nothing else.
+        // Clones that differ only in their start are alike.
         if !alike(&|workload| {
             workload
                 .details

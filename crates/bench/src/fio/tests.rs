@@ -1,4 +1,4 @@
-//! Treatment of a job file on a target, and refusals.
+//! Plans of job files on a target, and refusals.
 
 use std::fs;
 use std::path::Path;
@@ -177,7 +177,7 @@ fn a_job_becomes_the_workload_that_fio_would_run() {
         (details.ramp, details.full_sync),
         (Nanos::from_secs(5), false)
     );
-    // Blocks of several sizes are not told apart in a map.
+    // A map of drawn blocks does not distinguish blocks of several sizes.
     assert_eq!(details.spread, RandomDistribution::Uniform);
 }
 
@@ -357,7 +357,7 @@ fn a_phase_carries_the_options_that_it_was_given() {
     ] {
         assert_eq!(value(&summed, name).as_deref(), Some(given), "{name}");
     }
-    // A clone that stands alone is a job without clones, which begins where it began.
+    // A clone that is reported by itself is a job without clones, which begins at the clone's offset.
     let second = reported(1, 1);
     assert_eq!(
         value(&second, "offset"),
@@ -365,12 +365,12 @@ fn a_phase_carries_the_options_that_it_was_given() {
     );
     assert_eq!(value(&second, "numjobs"), None);
     assert_eq!(value(&second, "offset_increment"), None);
-    // What several jobs were given is what none of them was given.
+    // The options of a sum of several jobs are those of none of them.
     let mixed = reported(2, 0);
     assert!(mixed.mixed && mixed.options.is_empty());
 }
 
-/// 31 of 32 jobs end at once; the last one's windows must not be thinned by those.
+/// 31 of 32 jobs end at once; they must not dilute the windows of the last one.
 #[test]
 fn a_stream_that_has_ended_has_no_say_in_how_idle_the_others_are() {
     let text = "[job]\nrw=randread\nsize=2m\nnumjobs=32\ngroup_reporting\n";

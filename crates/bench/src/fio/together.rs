@@ -20,21 +20,21 @@ use crate::phase_plan::{PhasePlan, WINDOW};
 use crate::progress::Progress;
 use crate::session::Session;
 
-/// Interval at which it is looked whether the others must end too.
+/// Interval at which a stream checks whether it must end too.
 const POLL: Duration = Duration::from_millis(20);
 
 /// Result of a plan.
 pub(super) struct FioResult {
     pub measured: MeasuredPhases,
-    /// The names of all phases, also of those that did not run.
+    /// The names of all phases, including those that did not run.
     pub names: Vec<String>,
-    /// True if the page cache was bypassed by all that ran.
+    /// True if all streams that ran bypassed the page cache.
     pub direct: bool,
-    /// True if a job that ended keeps those after its wall from beginning.
+    /// True if a rule of a job that ended prevents the jobs after its wall from beginning.
     pub by_rule: bool,
 }
 
-/// Runs all walls of a plan, until a stream fails or a signal comes.
+/// Runs all walls of a plan, until a stream fails or a signal arrives.
 pub(super) fn run(
     session: &Session<'_>,
     plan: &FioPlan,
@@ -63,7 +63,8 @@ pub(super) fn run(
         }
         let began_s = began.elapsed().as_secs_f64();
         let all: Vec<&str> = reported.iter().map(|(name, _)| name.as_str()).collect();
-        // The kernel counts what all streams do: it stands beside a phase that is all of them.
+        // The kernel counts the I/O of all streams: the counts are only added to a phase that is the sum of all of
+        // them.
         let counters = match reported.len() {
             1 => &opened.prepared.counters[..],
             _ => &[],
@@ -108,14 +109,14 @@ struct Wall<'a> {
     session: &'a Session<'a>,
     handles: Handles,
     streams: &'a [Stream],
-    /// Number of streams before this wall, so that each has its own random numbers.
+    /// Number of streams before this wall, which gives each stream its own random numbers.
     before: usize,
-    /// Set by a signal or by a stream that failed: all end.
+    /// Set by a signal or by a failed stream: all streams end.
     stop: AtomicBool,
     ends: StreamEnds,
 }
 
-/// Parts of a session that a thread that runs streams needs; the rest of it stays where it is.
+/// Parts of a session that a thread that runs streams needs.
 #[derive(Clone, Copy)]
 struct Runner<'a> {
     engine: &'a dyn Engine,
@@ -125,7 +126,7 @@ struct Runner<'a> {
     stop: &'a AtomicBool,
 }
 
-/// A stream that did not come to its end, and why.
+/// A stream that failed: its name, and the error.
 type FailedStream = (String, EngineError);
 
 impl<'a> Wall<'a> {
@@ -221,7 +222,7 @@ impl<'a> Wall<'a> {
     }
 }
 
-/// Completes a stream: adds the results of its rules to its phase, and ends other streams that are to end with it.
+/// Completes the phase of a stream: adds the results of its rules, and ends the streams that must end with it.
 fn ended(
     phase: Result<Phase, EngineError>,
     rules: Rules<'_>,
@@ -235,7 +236,7 @@ fn ended(
     Ok(phase)
 }
 
-/// Runs `work`, and stops all streams when a signal comes meanwhile.
+/// Runs `work`, and sets `stop` if a signal arrives meanwhile.
 fn stopped_by_signal<'env, T>(
     interrupt: &'env AtomicBool,
     stop: &'env AtomicBool,
@@ -298,14 +299,14 @@ impl Runner<'_> {
         beside
     }
 
-    /// Ends all streams, also those that wait for one that will not come.
+    /// Ends all streams, including those that wait for others to begin.
     fn end_all(self) {
         self.stop.store(true, Relaxed);
         self.start.open();
     }
 }
 
-/// Sees nothing: another stream leads.
+/// Observes nothing: another stream reports progress and reads the counters.
 struct NoWatch;
 
 impl Observer for NoWatch {

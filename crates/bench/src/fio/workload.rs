@@ -9,11 +9,11 @@ use record::{
 use super::blocks::{Blocks, one_sided_rate, rates, read_fraction};
 use super::rules;
 
-/// Longer than any job without a runtime.
+/// Time limit of a job without a runtime: longer than any run.
 const NEVER: Nanos = Nanos::from_secs(365 * 24 * 3600);
 
-/// The workload of a clone that begins at `offset`, ends after so many bytes and requests, and takes turns
-/// with so many files.
+/// The workload of a clone that begins at `offset`, ends after the given bytes and requests, and alternates between
+/// the given number of files.
 pub(super) fn workload(
     job: &Job,
     blocks: &Blocks,
@@ -26,7 +26,7 @@ pub(super) fn workload(
         true => (blocks.read.clone(), blocks.write.clone()),
         false => (Vec::new(), Vec::new()),
     };
-    // What is trimmed is not synced, in fio too (`should_fsync`).
+    // Trims are not followed by syncs, as in fio (`should_fsync`).
     let writes_data = job.pattern.writes && !job.pattern.trims;
     let longest = match job.runtime_us {
         0 => NEVER,
@@ -41,7 +41,7 @@ pub(super) fn workload(
         block: Bytes(blocks.mean),
         threads: 1,
         depth: match job.engine {
-            // As in fio, whose trims are calls that wait.
+            // As in fio, whose trims are synchronous calls.
             _ if job.pattern.trims => 1,
             IoEngine::Queued => job.iodepth,
             IoEngine::Blocking => 1,
@@ -73,7 +73,7 @@ pub(super) fn workload(
             think: think(job),
             one_sided_rate: one_sided_rate(job),
             even_rate: job.cadence == RateProcess::Linear,
-            // end_fsync is fsync(2) in fio; beside fdatasync= the cheaper call serves both.
+            // end_fsync is fsync(2) in fio; with fdatasync= the cheaper call is used for both.
             full_sync: job.sync().is_none_or(|(call, _)| call == SyncCall::Full),
             trims: job.pattern.trims,
             trims_first: job.pattern.trims_first,
@@ -89,8 +89,8 @@ pub(super) fn workload(
     workload
 }
 
-/// Pauses of a job. As in fio a time of I/O before each pause takes the place of one request, and is combined with a
-/// given number.
+/// Pauses of a job. As in fio, a duration of I/O before each pause (`thinktime_iotime`) replaces the default of one
+/// request, and is combined with a given number of requests.
 fn think(job: &Job) -> Option<ThinkTime> {
     let by_time_only = job.think_io_us > 0 && !job.given.contains_key("thinktime_blocks");
     (job.think_us > 0).then(|| ThinkTime {
@@ -102,8 +102,8 @@ fn think(job: &Job) -> Option<ThinkTime> {
     })
 }
 
-/// The options with which fio would do the same as the phase that is reported: all clones where they are summed, and
-/// else a single one, which begins at `offset`.
+/// fio options equivalent to the phase that is reported: for all clones where they are summed, otherwise for a single
+/// clone, which begins at `offset`.
 fn options(job: &Job, offset: Bytes) -> Vec<(String, String)> {
     let mut given = job.given.clone();
     if !job.group_reporting && job.numjobs > 1 {
@@ -118,8 +118,8 @@ fn options(job: &Job, offset: Bytes) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Distribution of random offsets. As in fio, the map of drawn blocks is kept for blocks of one size only, and
-/// without blockalign. A job that ages an SSD comes to each block, whatever the option of the map says.
+/// Distribution of random offsets. As in fio, the map of drawn blocks is only kept with blocks of one size and without
+/// blockalign. A job that ages an SSD reaches each block, whatever the option for the map says.
 fn spread(job: &Job, sizes_differ: bool) -> RandomDistribution {
     let aligned = job.align.read.or(job.align.write).is_some();
     match &job.distribution {
@@ -136,7 +136,7 @@ fn spread(job: &Job, sizes_differ: bool) -> RandomDistribution {
     }
 }
 
-/// Requests a second, where all are limited.
+/// Requests a second, if all requests are limited.
 fn rate(job: &Job) -> Option<f64> {
     if one_sided_rate(job).is_some() {
         return None;
@@ -178,7 +178,7 @@ fn zones(job: &Job, span: Bytes) -> Vec<ZoneShare> {
     }
 }
 
-/// Places that are not close to each other.
+/// Gaps between the positions of a sequential job.
 pub(super) fn stride(job: &Job) -> Option<Stride> {
     let zones = job.zones;
     let strided = |size: u64, range: u64| Stride::Zones {
@@ -196,7 +196,7 @@ pub(super) fn stride(job: &Job) -> Option<Stride> {
     }
 }
 
-/// Requests of a random job that continue others. A direction without requests has none.
+/// Sequential runs of a random job, by direction; a direction without requests has no runs.
 fn sequential_runs(job: &Job) -> Option<SequentialRuns> {
     let drawn = |occurs: bool, percent: u64| if occurs { percent as f64 / 100.0 } else { 1.0 };
     (job.pattern.random && !job.draws_all()).then(|| SequentialRuns {

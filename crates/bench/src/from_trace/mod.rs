@@ -26,14 +26,14 @@ use crate::target::{self, Prepared};
 use crate::{layout, phases};
 use ui::exit::{ExitClass as _, Failure, sentence};
 
-/// Default maximum of I/Os in flight: more than any device takes, so that they wait in the target's own queue.
+/// Default maximum of I/Os in flight: more than any device has, so that I/Os queue in the target.
 const MAX_IN_FLIGHT: u32 = 4096;
 /// I/Os in flight of a replay at full speed.
 const ASAP_DEPTH: u32 = 32;
 /// Name of the phase that a replay is.
 pub const REPLAY: &str = "replay";
 
-/// A trace that was read once, and its targets, open.
+/// A trace that was read once, and its opened targets.
 pub(crate) struct ReadyTrace {
     file: PathBuf,
     survey: Survey,
@@ -59,7 +59,7 @@ fn settings(args: &BenchArgs) -> ReplaySettings {
     }
 }
 
-/// Checks that a block device takes the discards of a trace.
+/// Checks that a block device supports the discards of a trace.
 fn check_discards(root: &Root, prepared: &Prepared) -> Result<(), Failure> {
     match prepared.block_device(root)? {
         Some(device) if !offload::takes_discards(root, &device) => Err(Failure::refused(format!(
@@ -74,7 +74,7 @@ impl ReadyTrace {
     /// Reads the trace once and opens the targets. Nothing is written yet.
     ///
     /// # Errors
-    /// Refused, where the trace cannot be read, or not be replayed on these targets as it is requested.
+    /// When the trace cannot be read, or cannot be replayed on these targets as requested.
     pub(crate) fn make(
         args: &BenchArgs,
         file: &Path,
@@ -146,7 +146,7 @@ impl ReadyTrace {
 /// Reads the trace once.
 ///
 /// # Errors
-/// Refused, where it cannot be read again, or not be replayed on so many targets as it is requested.
+/// When it cannot be read twice, or cannot be replayed on this number of targets as requested.
 pub(crate) fn surveyed(
     args: &BenchArgs,
     file: &Path,
@@ -182,7 +182,7 @@ fn needed(device: &replay::SurveyedDevice, map: OffsetMap) -> Bytes {
     Bytes(bytes.0.next_multiple_of(Bytes::MIB.0).max(Bytes::MIB.0))
 }
 
-/// True if both are the same file.
+/// True if both paths are the same file.
 fn is_same(target: &Path, file: &Path) -> bool {
     let both = target.canonicalize().ok().zip(file.canonicalize().ok());
     both.is_some_and(|(target, file)| target == file)
@@ -191,7 +191,7 @@ fn is_same(target: &Path, file: &Path) -> bool {
 /// Checks that there is something to replay, and a target for each device.
 ///
 /// # Errors
-/// A sentence, where there is not.
+/// A sentence, where either is missing.
 fn check_survey(
     survey: &Survey,
     file: &Path,
@@ -328,7 +328,7 @@ impl Session<'_> {
 /// Lays out the test file of a directory.
 ///
 /// # Errors
-/// Failed midway, where there is no room, a write fails, or a signal comes; the file is gone then.
+/// Failed midway, where there is no room, a write fails, or a signal arrives; the file is removed then.
 fn lay_out_for_trace(
     engine: &dyn Engine,
     target: &mut Prepared,

@@ -1,5 +1,4 @@
-//! A trace that is replayed on one target again and again, its first part each time, so that rounds and hosts can be
-//! compared.
+//! Repeated replays of the first part of a trace on one target, so that rounds and hosts can be compared.
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -17,7 +16,7 @@ use crate::progress::Progress;
 use crate::target::Prepared;
 use ui::exit::Failure;
 
-/// The trace, and how it is replayed.
+/// The trace, and the settings of its replay.
 pub(crate) struct TraceRounds {
     file: PathBuf,
     settings: ReplaySettings,
@@ -31,7 +30,7 @@ impl TraceRounds {
     /// Prepares the only target of a trace.
     ///
     /// # Errors
-    /// Refused, where there are several; failed midway, where the test file cannot be laid out.
+    /// Refused, with several targets; failed midway, where the test file cannot be laid out.
     pub(crate) fn prepare(
         ready: ReadyTrace,
         device: Option<String>,
@@ -58,12 +57,12 @@ impl TraceRounds {
         Ok((target, rounds))
     }
 
-    /// True if it writes.
+    /// True if the trace writes.
     pub(crate) fn writes(&self) -> bool {
         self.writes
     }
 
-    /// Replays as much of the trace as takes so long.
+    /// Replays the first part of the trace, of the given length.
     ///
     /// # Errors
     /// As [`replay::play`].
@@ -119,7 +118,7 @@ impl TraceRounds {
     }
 }
 
-/// The first part of a trace, by the times of issue.
+/// The first part of a trace, up to a time of issue.
 struct FirstPart {
     reader: Box<dyn TraceReader>,
     length: Nanos,

@@ -20,14 +20,14 @@ use ui::context::Context;
 use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome};
 use ui::table::wrap;
 
-/// Largest input: more than hundreds of fio's longest documents. A device that was named by mistake is larger. As a
-/// tree, a document takes several times the memory of its text.
+/// Maximum size of an input: more than hundreds of fio's longest documents, and less than a device that was named by
+/// mistake. Parsed, a document takes several times the memory of its text.
 const MAX_INPUT_BYTES: u64 = 64 << 20;
 
-/// Number of names that are tried for a run whose own is taken.
+/// Maximum number of names that are tried for a run whose name is already used.
 const ATTEMPTS: u64 = 100;
 
-/// Reads all files, and keeps all that they hold, or nothing when one of them is not understood.
+/// Reads all files, and keeps all of their runs, or none if a file is not understood.
 pub fn import(args: &ImportArgs, context: &mut Context) -> Outcome {
     let imported = Timestamp::now();
     let mut runs = Vec::new();
@@ -66,7 +66,7 @@ fn unread(file: &Path, error: &io::Error) -> anyhow::Error {
     anyhow!("{}: {}", named(file), remedy::file(error, takes))
 }
 
-/// Content of a file, or of standard input. Bytes that are not UTF-8 may occur in a path, and are no reason to refuse
+/// Contents of a file, or of standard input. Bytes that are not UTF-8 may occur in a path, and are no reason to refuse
 /// the figures.
 fn text_of(file: &Path) -> anyhow::Result<String> {
     let mut bytes = Vec::new();
@@ -134,8 +134,8 @@ fn keep_all(runs: Vec<ImportedRun>, context: &Context) -> Result<Vec<ImportedEnt
     Ok(kept)
 }
 
-/// Keeps a run, under another name where its own is taken. Where the ledger has the same run already, the run gets
-/// that one's name.
+/// Keeps a run, under another name if its own is already used. If the ledger already has the same run, the run gets
+/// the existing name.
 fn keep(
     ledger: &mut Ledger,
     run: ImportedRun,

@@ -1,4 +1,4 @@
-//! Two runs beside each other: the ratio of their rates with its interval.
+//! Comparison of two runs: the ratio of their rates with its interval.
 
 mod gate;
 mod row;
@@ -30,15 +30,15 @@ struct GateResult {
     judgement: Judgement,
 }
 
-/// Two runs beside each other.
+/// Comparison of two runs.
 pub(super) struct Comparison {
     a: RunId,
     b: RunId,
     rows: Vec<ComparedRow>,
-    /// Phases that only one of them has, and differences that make them unlike.
+    /// Phases that only one run has, and differences that make the runs hard to compare.
     remarks: Vec<String>,
     limit: Option<SlowdownLimit>,
-    /// Empty without a limit.
+    /// Answers of the gate; empty without a limit.
     judged: Vec<GateResult>,
 }
 
@@ -247,7 +247,7 @@ pub(crate) struct ComparisonBody<'a> {
     inconclusive_phases: Vec<InconclusiveDocument<'a>>,
 }
 
-/// A comparison of which `--fail-if-slower` cannot be judged.
+/// A comparison that `--fail-if-slower` could not judge.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct InconclusiveDocument<'a> {
@@ -259,8 +259,8 @@ struct InconclusiveDocument<'a> {
     reason: &'a str,
 }
 
-/// Pairs of phases that belong together, by their indices: phases of the same name (the second of a name with the
-/// second), and then phases of other names that do the same work, since every tool has its own names.
+/// Pairs of corresponding phases, by their indices: phases of the same name (the second of a name with the second),
+/// and then phases of different names that do the same work, since every tool has its own names.
 fn pairs(a: &[SidePhase], b: &[SidePhase]) -> Vec<(usize, usize)> {
     let mut pairs: Vec<(usize, usize)> = Vec::new();
     let same: fn(&SidePhase, &SidePhase) -> bool = |a, b| a.name == b.name;
@@ -270,7 +270,7 @@ fn pairs(a: &[SidePhase], b: &[SidePhase]) -> Vec<(usize, usize)> {
         for (first, of_a) in a.iter().enumerate() {
             let taken = |index: usize| pairs.iter().any(|(_, second)| *second == index);
             let free = |index: &usize| {
-                // A phase whose own name the other run knows goes with that or with none.
+                // A phase whose own name the other run has is only paired with that phase.
                 !taken(*index) && (whatever_name || !named(&b[*index], a) && !named(of_a, b))
             };
             let found = (0..b.len())
@@ -284,7 +284,7 @@ fn pairs(a: &[SidePhase], b: &[SidePhase]) -> Vec<(usize, usize)> {
     pairs
 }
 
-/// Judges all that A did in a phase.
+/// Judges all kinds of requests of A in a phase.
 fn judge_phase(
     a: &SidePhase,
     rows: &[ComparedRow],
@@ -318,7 +318,7 @@ impl GateResult {
         }
     }
 
-    /// The comparison as the document has it, where it is inconclusive.
+    /// The comparison as an entry of the document; `None` unless it is inconclusive.
     fn document(&self) -> Option<InconclusiveDocument<'_>> {
         let Judgement::Inconclusive(reason) = &self.judgement else {
             return None;

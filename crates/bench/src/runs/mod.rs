@@ -58,7 +58,7 @@ pub fn runs(args: &RunsArgs, context: &mut Context) -> Outcome {
     Ok(CommandEnd::Done)
 }
 
-/// Removes all named runs, or none: each is searched for before the first is removed.
+/// Removes all named runs, or none of them: each is searched for before the first is removed.
 fn remove(ledger: &mut Ledger, words: &[String], context: &mut Context) -> Outcome {
     let mut ids = Vec::new();
     for word in words {
@@ -69,7 +69,7 @@ fn remove(ledger: &mut Ledger, words: &[String], context: &mut Context) -> Outco
     }
     for (index, id) in ids.iter().enumerate() {
         let removed = ledger.remove(id.as_str());
-        // Before the first is gone nothing is touched.
+        // Until the first run is removed, an error means that nothing was changed.
         let removed = match index {
             0 => removed.refused()?,
             _ => removed.midway()?,
@@ -177,7 +177,7 @@ fn list_document(found: &[RunSummary]) -> String {
     ui::json::document("runs", &body)
 }
 
-/// A run as it is kept, and the conclusions of this version.
+/// A run of the ledger, and the conclusions from it by this version.
 enum ConcludedRun {
     /// Measured by this program.
     Measured(Box<Run>, Conclusion),
@@ -194,7 +194,7 @@ impl ConcludedRun {
         }
     }
 
-    /// JSON document of the run.
+    /// The JSON document of the run.
     fn document(&self) -> String {
         match self {
             ConcludedRun::Measured(run, conclusion) => views::json::document(run, conclusion),
@@ -270,7 +270,7 @@ pub fn report(args: &ReportArgs, context: &mut Context) -> Outcome {
 /// The page of some runs.
 ///
 /// # Errors
-/// When one is not in the ledger, or it cannot be read.
+/// When a run is not in the ledger, or cannot be read.
 pub fn report_page(ledger: &Ledger, runs: &[String]) -> Result<Vec<u8>, Failure> {
     let mut measured = Vec::new();
     let mut imported = Vec::new();
@@ -287,15 +287,15 @@ pub fn report_page(ledger: &Ledger, runs: &[String]) -> Result<Vec<u8>, Failure>
 /// The document of a run.
 ///
 /// # Errors
-/// When it is not in the ledger, or cannot be read.
+/// When the run is not in the ledger, or cannot be read.
 pub fn document(ledger: &Ledger, run: &str) -> Result<String, Failure> {
     Ok(load(ledger, run)?.document())
 }
 
-/// The document of two runs beside each other.
+/// The document that compares two runs.
 ///
 /// # Errors
-/// When one is not in the ledger, or it cannot be read.
+/// When a run is not in the ledger, or cannot be read.
 pub fn comparison_document(ledger: &Ledger, a: &str, b: &str) -> Result<String, Failure> {
     let (a, b) = (load(ledger, a)?.side(), load(ledger, b)?.side());
     Ok(compare::Comparison::of(&a, &b, None).document())

@@ -1,15 +1,15 @@
-//! The ledger of another user in which a run may be that is not in this one: root's ledger is not that of the user
-//! who calls sudo.
+//! The ledger of another user, which may have a run that is not in this one: root's ledger is not that of the user who
+//! calls sudo.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use ui::context::Context;
 
-/// The ledger that root has, and its folder, which only root may enter.
+/// Folder of root's ledger, which only root may enter.
 const ROOT_LEDGER_FOLDER: &str = "/var/lib/disksmith";
 
-/// A line that names that ledger and the command that lists its runs; `None` where it does not exist, and where the
+/// A line that names that ledger and the command that lists its runs; `None` where it does not exist, or where the
 /// user has named a ledger.
 pub(super) fn note(context: &Context) -> Option<String> {
     if context.ledger.is_some() || std::env::var_os("XDG_STATE_HOME").is_some() {

@@ -1,4 +1,4 @@
-//! Recordings of `watch --record`: size, span, and removal.
+//! Recordings of `watch --record`: list with size and time span, and removal.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;

@@ -1,4 +1,4 @@
-//! One of two runs that are compared, measured or imported: the data that a comparison needs.
+//! One of two compared runs, measured or imported: the data that a comparison needs.
 
 use record::{Activity, Direction, ImportedRun, Pattern, Phase, PhaseSummary, Run, RunId, Verdict};
 
@@ -18,9 +18,9 @@ pub(super) struct Side {
 /// A phase of one side of a comparison.
 pub(super) struct SidePhase {
     pub(super) name: String,
-    /// Work of the phase, to tell whether another phase did the same.
+    /// Work of the phase, to decide whether another phase did the same.
     pub(super) work: Work,
-    /// Work of the phase, as a part of a sentence.
+    /// Description of the work, as a part of a sentence.
     pub(super) described: String,
     pub(super) flows: Vec<SideFlow>,
 }
@@ -64,7 +64,7 @@ impl Side {
 fn measured_phase(phase: &Phase, figures: &PhaseFigures, direct: bool) -> SidePhase {
     let w = &phase.workload;
     let flow = |(direction, flow): (Direction, &record::Flow)| {
-        // One sync at the end has no rate.
+        // A single sync at the end has no rate.
         let once = direction == Direction::Sync && w.sync_every == 0;
         let figures_of = figures.flow(direction).filter(|_| !once)?;
         Some(SideFlow {
@@ -128,7 +128,7 @@ fn imported_phase(phase: &PhaseSummary) -> SidePhase {
     }
 }
 
-/// The use of the page cache in a word.
+/// The use of the page cache, as a clause.
 fn cache_mode(direct: bool) -> &'static str {
     match direct {
         true => "past the page cache",
@@ -136,7 +136,7 @@ fn cache_mode(direct: bool) -> &'static str {
     }
 }
 
-/// Work of an imported phase, as far as it is known.
+/// Description of an imported phase's work, as far as it is known.
 fn described(phase: &PhaseSummary) -> String {
     let work = &phase.work;
     let pattern = work.pattern.map(|pattern| match pattern {

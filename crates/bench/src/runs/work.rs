@@ -7,12 +7,12 @@ use record::{
 
 use ui::format::engine;
 
-/// Work of a phase. An unknown value is `None`, and differs from nothing.
+/// Work of a phase. An unknown value is `None`, and counts as equal to any other.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Work {
     pattern: Option<Pattern>,
     read_fraction: Option<f64>,
-    /// `None` also where the sizes differ, which then stand below.
+    /// `None` also with several sizes, which are in `sizes`.
     block: Option<u64>,
     in_flight: Option<u64>,
     span: Option<u64>,
@@ -32,7 +32,7 @@ struct WorkloadRequest {
     sizes: [Vec<SizeShare>; 2],
     offset: u64,
     files: u32,
-    /// Distribution of places, where some are drawn more often than others.
+    /// Distribution of positions, where some are drawn more often than others.
     skew: Option<RandomDistribution>,
     /// True if every block is drawn before any is drawn again.
     once: Option<bool>,
@@ -50,7 +50,7 @@ struct WorkloadRequest {
     course: Option<Box<WorkPattern>>,
 }
 
-/// Pauses, the rate of one direction, and the order of the places.
+/// Pauses, the rate of one direction, and the order of the positions.
 #[derive(Clone, Debug, PartialEq)]
 struct WorkPattern {
     think: Option<ThinkTime>,
@@ -75,7 +75,7 @@ impl WorkPattern {
 }
 
 impl Work {
-    /// The work of a phase that was measured here. `direct` says whether the page cache was bypassed.
+    /// The work of a phase that was measured here. `direct` is true if the page cache was bypassed.
     pub(super) fn measured(phase: &Phase, direct: bool) -> Work {
         let w = &phase.workload;
         let plain = JobOptions::default();
@@ -89,8 +89,8 @@ impl Work {
         .with(w.rate_per_s, Some(w.sync_every), Some(w.sync_at_end));
         let of_bytes = w.calls().is_some() && w.block.0 <= 1;
         Work {
-            // Bonnie++ says neither of its tests of files, nor that single bytes are moved in some,
-            // and how many: these moved a part of its file, whose size stands there.
+            // Bonnie++ reports neither the kind of its file tests, nor that some of its tests transfer single bytes,
+            // nor how many: those transferred a part of its file, whose size is reported instead.
             pattern: Some(w.pattern).filter(|_| !w.is_metadata_work()),
             read_fraction: Some(w.read_fraction).filter(|_| !w.is_metadata_work()),
             block: Some(w.block.0).filter(|_| asked.is_of_one_size() && !of_bytes),
@@ -101,7 +101,7 @@ impl Work {
                 .map(|span| span.0.saturating_mul(u64::from(details.files.max(1)))),
             sync_every: Some(w.sync_every),
             sync_at_end: Some(w.sync_at_end),
-            // None is a closed loop, and known to be one.
+            // No rate means a closed loop, which is known here.
             rate_per_s: Some(w.rate_per_s.unwrap_or(0.0)),
             direct: Some(direct),
             threads: Some(w.threads),
@@ -111,7 +111,7 @@ impl Work {
     }
 
     /// The work of another tool's phase. Between two tools, threads of depth one and one thread of depth ten are the
-    /// same work. Their interfaces to the kernel, and whether a block may be drawn again before all were, differ by
+    /// same work. Interfaces to the kernel, and whether a block may be drawn again before all were drawn, differ by
     /// tool: they stay unknown.
     pub(super) fn imported(w: &WorkSummary) -> Work {
         let in_flight = w.threads.zip(w.depth);
@@ -135,12 +135,12 @@ impl Work {
         }
     }
 
-    /// True if anything that is known of both differs.
+    /// True if any value that is known for both differs.
     pub(super) fn differs(&self, other: &Work) -> bool {
         let rates = self.rate_per_s.zip(other.rate_per_s);
         let asked = self.asked.as_ref().zip(other.asked.as_ref());
         far_apart(self.read_fraction, other.read_fraction)
-            // A job file has whole numbers for each process.
+            // Rates in a job file are whole numbers for each process.
             || rates.is_some_and(|(a, b)| (a - b).abs() > 0.005 * a.max(b))
             || differ(self.pattern, other.pattern)
             || differ(self.block, other.block)
@@ -154,8 +154,8 @@ impl Work {
             || asked.is_some_and(|(a, b)| a.differs(b))
     }
 
-    /// True if two phases of unlike names do the same: enough is known of both, and no known value differs. The span
-    /// may differ: tools have files of their own sizes; a remark says so.
+    /// True if two phases with different names do the same work: enough values are known for both, and no known value
+    /// differs. The span may differ, since tools have files of their own sizes; a remark says so.
     pub(super) fn is_like(&self, other: &Work) -> bool {
         let sized = |work: &Work| {
             let asked = work.asked.as_ref();
@@ -235,7 +235,7 @@ fn differ<T: PartialEq>(a: Option<T>, b: Option<T>) -> bool {
     a.zip(b).is_some_and(|(a, b)| a != b)
 }
 
-/// True for shares that differ by more than their rounding.
+/// True if two shares differ by more than their rounding.
 fn far_apart(a: Option<f64>, b: Option<f64>) -> bool {
     a.zip(b).is_some_and(|(a, b)| (a - b).abs() > 0.005)
 }

@@ -1,5 +1,5 @@
-//! `--suite curve`: throughput against latency. Requests come at Poisson times, at rates that rise
-//! until the 99th percentile passes the target and then close in on the highest that keeps it.
+//! `--suite curve`: throughput against latency. Requests are issued at Poisson times, at rates that rise until the
+//! 99th percentile exceeds the target and then converge on the highest rate that meets it.
 
 use record::{Bytes, Nanos, Phase, Workload};
 use study::curve::{self, Next};
@@ -9,13 +9,13 @@ use crate::phase_plan::{EarlyEnd, OPEN_LOOP_DEPTH, PhasePlan, base};
 use crate::schedule::Schedule;
 use crate::trials::{WINDOWS, trials};
 
-/// The rate to begin with.
+/// The first rate, in requests a second.
 const FIRST_RATE: f64 = 100.0;
-/// Minimum number of requests of a trial, unless its time was requested: fewer than 500 say nothing about one in a
+/// Minimum number of requests of a trial, unless its length was requested: fewer than 500 say nothing about one in a
 /// hundred.
 const MIN_REQUESTS: f64 = 800.0;
 
-/// The phase that stands for all trials. Its precision is the requested distance of the answer's bounds.
+/// The pattern of all trials. Its precision is the requested distance between the bounds of the answer.
 pub(crate) fn pattern() -> PhasePlan {
     let workload = Workload {
         block: Bytes::kib(16),

@@ -1,4 +1,4 @@
-//! The classic suites: what each measures, and in which order. `answer` has their results.
+//! The classic suites: what each measures, and in which order. Their results are in `answer`.
 
 pub(crate) mod bonnie;
 pub(crate) mod curve;
@@ -15,8 +15,8 @@ use crate::phase_plan::PhasePlan;
 use crate::schedule::{FixedSchedule, Schedule};
 use crate::suite_kind::Suite;
 
-/// The schedule of the suite that `args` request, on a target of so many bytes whose disks take requests of up to
-/// `whole` in one piece. `phases` are those that the suite plans before it has measured anything.
+/// The schedule of the suite that `args` request, on a target of `size` bytes whose disks take requests of up to
+/// `whole` without a split. `phases` are those that the suite plans before it measures.
 ///
 /// # Errors
 /// When the target is too small for the suite.

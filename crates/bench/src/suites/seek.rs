@@ -6,10 +6,10 @@ use crate::phase_plan::{PhasePlan, base};
 
 /// Number in flight, phase by phase.
 const IN_FLIGHT: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
-/// Time that seeker itself runs.
+/// Length of a run of seeker.
 const SEEKER: Nanos = Nanos::from_secs(30);
 
-/// The phases. The first is seeker and lasts as long, unless it is to be `quick`.
+/// The phases. The first is that of seeker and as long, unless the run is to be `quick`.
 pub(crate) fn phases(quick: bool) -> Vec<PhasePlan> {
     let phase = |depth: u32| {
         let seeker = depth == 1 && !quick;

@@ -1,5 +1,5 @@
 //! `--suite sysbench`: the grid of `sysbench fileio` cells by which database hosts are compared.
-//! Each set of files is laid out, measured by all its cells, and gone before the next.
+//! Each set of files is laid out, measured by all its cells, and removed before the next.
 
 use std::fs::File;
 use std::path::Path;
@@ -21,7 +21,7 @@ use crate::{descriptors, layout, testfile};
 use ui::context::Context;
 use ui::exit::{ExitClass as _, Failure};
 
-/// The threads of a cell.
+/// Numbers of threads of the cells.
 const THREADS: [u32; 2] = [1, 64];
 /// Number of requests after which a cell ends.
 const REQUESTS: u64 = 1_000_000;
@@ -46,7 +46,7 @@ impl FileSet {
 /// The sets of files: those of the grid, or the one that `--files` and `--size` ask for.
 ///
 /// # Errors
-/// When a file would be smaller than what is laid out at once.
+/// When there are too many files, or one would be smaller than 1 MiB.
 fn sets(args: &BenchArgs) -> Result<Vec<FileSet>, String> {
     if args.files.is_none() && args.shared.size.is_none() {
         let set = |files, mib| FileSet {

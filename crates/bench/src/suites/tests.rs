@@ -1,4 +1,4 @@
-//! The suites over a scripted engine, whose answers are known.
+//! The suites over a scripted engine with known results.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::tests::{run, windows};
 use ui::exit::CommandEnd;
 
-/// Runs a suite in a folder of its own: its document.
+/// Runs a suite in a folder of its own, and returns its document.
 fn document(arguments: &str, engine: &dyn Engine) -> Value {
     let folder = tempfile::tempdir().unwrap();
     let (outcome, text) = run(
@@ -22,13 +22,12 @@ fn document(arguments: &str, engine: &dyn Engine) -> Value {
     serde_json::from_str(&text).unwrap()
 }
 
-/// Zone of a job; `None` where the file is laid out.
+/// Zone of a job; `None` for the job that lays out the file.
 fn zone(job: &Job<'_>) -> Option<u64> {
     job.name.strip_prefix("zone-")?.get(..2)?.parse().ok()
 }
 
-/// A disk of which each zone gives as many requests a window as `rate` says of it and of whether
-/// it is read again.
+/// A disk whose requests a window are `rate` of the zone and of whether it is read again.
 fn zoned(rate: impl Fn(u64, bool) -> u64 + Sync) -> impl Engine {
     ScriptedEngine::new(move |job| {
         let ops = zone(job).map_or(1000, |zone| rate(zone, job.name.ends_with("-again")));
@@ -47,7 +46,7 @@ fn findings<'a>(document: &'a Value, code: &str) -> Vec<&'a str> {
 
 #[test]
 fn zones_that_are_alike_have_no_finding() {
-    // Neighbours differ by a few percent, as they do.
+    // Neighbouring zones differ by a few percent, as on real disks.
     let document = document("--suite zones", &zoned(|zone, _| 1000 + zone * 37 % 50));
     let zones = document["answer"]["zones"].as_array().unwrap();
     assert_eq!(zones.len(), 64);
@@ -111,7 +110,7 @@ fn an_end_that_is_slower_is_a_finding() {
 
 #[test]
 fn cold_zones_are_distinguished_from_slow_ones() {
-    // The last quarter is cold, and as fast as the rest when it was read; zone 5 is slow.
+    // The last quarter is cold, and as fast as the rest in its second read; zone 5 is slow.
     let engine = zoned(|zone, again| match zone {
         48.. if !again => 100,
         5 => 500,

@@ -1,7 +1,7 @@
 //! `--suite zones`: ZCAV. Sequential reads in zones of the target, each read twice.
 //!
-//! The zones are not read one after another: a disk that gets slower with time, as one whose burst
-//! credit is spent, would look like one that is slower at its end.
+//! The zones are not read in order: a disk that gets slower with time, for example because its burst credit is spent,
+//! would look like a disk that is slower at its end.
 
 use record::{Bytes, JobOptions, Nanos, Pattern, Phase, Workload};
 
@@ -18,7 +18,7 @@ const MIN_BLOCK_SIZE: Bytes = Bytes::kib(4);
 /// Largest number in flight, since without io_uring each is a thread.
 const MAX_IN_FLIGHT: u64 = 128;
 
-/// The phase that stands for all: each zone for 2 s at most, and until it is precise.
+/// The pattern of all phases: each zone for 2 s at most, or until it is precise.
 pub(crate) fn pattern() -> PhasePlan {
     let workload = Workload {
         pattern: Pattern::Sequential,
@@ -29,13 +29,13 @@ pub(crate) fn pattern() -> PhasePlan {
         ..base()
     };
     PhasePlan {
-        // Slices of 20 ms: twenty are the least that have an interval.
+        // Slices of 20 ms: an interval needs at least twenty of them.
         window: Nanos(200_000_000),
         ..PhasePlan::new("zones", workload)
     }
 }
 
-/// Which options the user gave: these are not made to fit.
+/// Options that the user gave: their values are not adapted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GivenOptions {
     /// True if the user gave the size of requests.
@@ -52,8 +52,8 @@ pub(crate) struct Zones {
 }
 
 impl Zones {
-    /// Divides a target whose disks take requests of up to `whole` in one piece. Unless their size
-    /// was requested, they are made to fit small zones, and such disks.
+    /// Divides a target whose disks take requests of up to `whole` without a split. Unless the user gave them, the
+    /// size and number of requests are adapted to small zones and to such disks.
     ///
     /// A request that the kernel must split costs io_uring a try for nothing since Linux 6.3 (commit
     /// 9cea62b2cbab): it comes back with EAGAIN, and is made once more by a thread. A limit of the blkio
@@ -78,7 +78,7 @@ impl Zones {
             while !fits(workload.block) && workload.block > MIN_BLOCK_SIZE {
                 workload.block = Bytes(workload.block.0 / 2);
             }
-            // As much in flight as larger requests would have, but never more than half a zone.
+            // As many bytes in flight as with larger requests, but at most half a zone.
             let requests = in_flight.min(zone.0 / 2) / workload.block.0;
             if !asked.depth {
                 workload.depth = workload.depth.max(requests.min(MAX_IN_FLIGHT) as u32);
@@ -105,7 +105,7 @@ impl Zones {
         nth.reverse_bits() >> (u64::BITS - ZONES.trailing_zeros())
     }
 
-    /// Start of a zone: the last one ends where the target ends, but for a request.
+    /// Start of a zone, rounded down to a whole request.
     fn start(&self, zone: u64) -> Bytes {
         let exact = u128::from(self.span.0) * u128::from(zone) / u128::from(ZONES);
         Bytes(exact as u64).round_down(self.pattern.workload.block)
@@ -201,7 +201,7 @@ mod tests {
         assert_eq!(of(Bytes::gib(64), NO_OPTIONS, 128), (Bytes::kib(128), 64));
         // Half a zone of 4 MiB.
         assert_eq!(of(Bytes::mib(256), NO_OPTIONS, 128), (Bytes::kib(128), 16));
-        // What some disks behind USB take.
+        // The maximum request of some disks behind USB.
         assert_eq!(of(Bytes::gib(64), NO_OPTIONS, 120), (Bytes::kib(64), 128));
         assert_eq!(of(Bytes::gib(64), NO_OPTIONS, 4), (Bytes::kib(4), 128));
         assert_eq!(of(Bytes::gib(64), BLOCK, 128), (Bytes::MIB, 8));

@@ -1,9 +1,9 @@
-//! The directory of the tests of small files. Unlike the test file it must have a name, so a kill leaves it behind:
-//! its own lock shows whether its owner is alive, and the next start removes it.
+//! The directory of the tests of small files. Unlike the test file it must have a name, so a killed process leaves it
+//! behind: a lock on it shows whether its owner is alive, and the next start removes it.
 //!
-//! Remains of a killed run are removed only if all of them are disksmith's: the directory has exactly a name that
-//! this program gives, it is owned by this user and no other may enter it, and the same holds for everything in it.
-//! With anything else in it, the directory stays as it is, and the run reports it.
+//! Files of a killed run are removed only if all of them are disksmith's: the directory has exactly a name that this
+//! program gives, it is owned by this user and no other may enter it, and the same holds for everything in it. If it
+//! contains anything else, it is left unchanged, and the run reports it.
 
 pub(crate) mod names;
 
@@ -21,11 +21,11 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-/// Number of names that are tried: another start may take the directory for abandoned before it is locked.
+/// Maximum number of names that are tried: another process may take the directory for abandoned before it is locked.
 const ATTEMPTS: u32 = 10;
 
-/// The directory, which is removed with the directories in it. Files in it must be removed before by those that put
-/// them there.
+/// The directory, which is removed on drop together with the directories in it. The code that creates files in it must
+/// remove them before.
 pub(crate) struct Folder {
     parent: OwnedFd,
     name: CString,
@@ -33,7 +33,7 @@ pub(crate) struct Folder {
 }
 
 impl Folder {
-    /// Creates it in `parent`, as [`open_parent`] gives it, and locks it.
+    /// Creates the directory in `parent`, as [`open_parent`] gives it, and locks it.
     ///
     /// # Errors
     /// When `parent` may not be written.
@@ -48,7 +48,7 @@ impl Folder {
                 Err(Errno::EXIST) => continue,
                 other => other?,
             }
-            // Where directories have no locks, nobody can find it abandoned.
+            // Where directories cannot be locked, no process can find it abandoned.
             let free = |locked| locked != Err(Errno::WOULDBLOCK);
             if let Some(directory) = locked(parent.as_fd(), &name, free) {
                 return Ok(Folder {
@@ -72,7 +72,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // Only what is empty goes: what somebody else put here stays, and the next start says so.
+        // Only empty directories are removed: foreign files stay, and the next start reports them.
         let below = listed(self.as_fd()).unwrap_or_default();
         for name in below {
             if names::is_subdirectory(name.to_bytes()) {
@@ -83,19 +83,19 @@ impl Drop for Folder {
     }
 }
 
-/// Result for a directory whose owner is gone.
+/// Result for a directory whose owner has ended.
 #[derive(Debug, PartialEq)]
 pub(crate) enum LeftoverFolder {
     /// The directory was removed, with its contents.
     Removed(PathBuf),
-    /// The directory was left, since part of it is not this program's: the directory, and that part.
+    /// The directory was kept, since a part of it is not this program's: the directory, and that part.
     Kept(PathBuf, PathBuf),
-    /// The directory was left, since another host may be using it.
+    /// The directory was kept, since another host may be using it.
     Shared(PathBuf),
 }
 
 impl LeftoverFolder {
-    /// Note on it for the user, as a sentence.
+    /// Note for the user, as a sentence.
     pub(crate) fn note(&self) -> String {
         match self {
             LeftoverFolder::Removed(path) => {
@@ -116,8 +116,8 @@ impl LeftoverFolder {
     }
 }
 
-/// Removes directories in `parent` that have this program's name, whose owner is gone and which hold nothing foreign.
-/// Returns the result for each that no run of this host uses.
+/// Removes directories in `parent` that have this program's name, whose owner has ended and which contain nothing
+/// foreign. Returns the result for each that no run on this host uses.
 pub(crate) fn remove_left_over(parent: &Path) -> Vec<LeftoverFolder> {
     match space::of(parent) {
         Ok(space) => remove_on(space.medium(), parent),
@@ -125,9 +125,9 @@ pub(crate) fn remove_left_over(parent: &Path) -> Vec<LeftoverFolder> {
     }
 }
 
-/// Does the same as [`remove_left_over`] on a file system of this kind. The locks of one that other hosts may mount
-/// too hold for one host alone (NFS has none for directories, FUSE mostly none), so it cannot be known there what is
-/// abandoned.
+/// Like [`remove_left_over`], on a file system of the kind `medium`. On a file system that other hosts may mount too,
+/// locks only hold for one host (NFS has none for directories, FUSE mostly none), so that abandoned directories cannot
+/// be recognized.
 fn remove_on(medium: FilesystemMedium, parent: &Path) -> Vec<LeftoverFolder> {
     let shared = matches!(medium, FilesystemMedium::Network | FilesystemMedium::Fuse);
     let Ok(above) = open_parent(parent) else {
@@ -155,7 +155,7 @@ fn remove_on(medium: FilesystemMedium, parent: &Path) -> Vec<LeftoverFolder> {
         .collect()
 }
 
-/// The directory of that name, if the result of locking it is `enough`, and it still has that name.
+/// The directory of that name, if the result of locking it satisfies `enough`, and it still has that name.
 fn locked(
     parent: BorrowedFd<'_>,
     name: &CStr,
@@ -172,23 +172,23 @@ fn locked(
     (own.st_dev == named.st_dev && own.st_ino == named.st_ino).then_some(directory)
 }
 
-/// Opens the directory that a user has named, which may be a link. It need not be readable.
+/// Opens the directory that a user has named, possibly by a symbolic link. Read permission is not needed.
 ///
 /// # Errors
-/// When it is not there, or no directory.
+/// When it does not exist, or is not a directory.
 pub(crate) fn open_parent(path: &Path) -> io::Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     Ok(rustix::fs::open(path, flags, Mode::empty())?)
 }
 
-/// Opens a directory by the name that it has in another. A link in its place is not followed, since no user has named
-/// it.
+/// Opens a directory by its name in another. A symbolic link is not followed, since no user has named it.
 fn open_directory(at: BorrowedFd<'_>, path: impl rustix::path::Arg) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     openat(at, path, flags, Mode::empty())
 }
 
-/// A path below the directory that is foreign, or could not be examined or removed; empty for the directory itself.
+/// Path, relative to the directory, that is foreign or could not be examined or removed; empty for the directory
+/// itself.
 type ForeignPath = PathBuf;
 
 /// Contents of a directory of this program.
@@ -198,7 +198,7 @@ struct Contents {
     directories: Vec<(CString, Vec<CString>)>,
 }
 
-/// Removes the directory if it and everything in it is this program's, and nothing otherwise.
+/// Removes the directory if it and everything in it are this program's; otherwise nothing is removed.
 fn remove(
     parent: BorrowedFd<'_>,
     name: &CStr,
@@ -224,7 +224,7 @@ fn remove_files(directory: BorrowedFd<'_>, files: &[CString]) -> Result<(), Fore
 /// Contents of the directory and one level below.
 ///
 /// # Errors
-/// With the first that is not ours.
+/// The first path that is not this program's.
 fn contents(directory: BorrowedFd<'_>) -> Result<Contents, ForeignPath> {
     let own = fstat(directory).map_err(|_| ForeignPath::new())?;
     let private = Mode::from_raw_mode(own.st_mode) & (Mode::RWXU | Mode::RWXG | Mode::RWXO);
@@ -247,7 +247,7 @@ fn contents(directory: BorrowedFd<'_>) -> Result<Contents, ForeignPath> {
     Ok(contents)
 }
 
-/// The files in a directory below, which must be all that is in it.
+/// The files in a subdirectory, which may contain nothing else.
 fn files_below(directory: BorrowedFd<'_>, name: &CStr) -> Result<Vec<CString>, ForeignPath> {
     let unseen = |_: Errno| ForeignPath::new();
     let inner = open_directory(directory, name).map_err(unseen)?;
@@ -261,7 +261,7 @@ fn files_below(directory: BorrowedFd<'_>, name: &CStr) -> Result<Vec<CString>, F
         .collect()
 }
 
-/// The name, if a test gave it, and to a file of this user.
+/// The name, if it is one that a test gives and the file is a regular file of this user.
 fn our_file(directory: BorrowedFd<'_>, name: CString) -> Result<CString, ForeignPath> {
     let seen = statat(directory, &*name, AtFlags::SYMLINK_NOFOLLOW).map_err(|_| path_of(&name))?;
     let file = FileType::from_raw_mode(seen.st_mode) == FileType::RegularFile;
@@ -279,7 +279,7 @@ fn path_of(name: &CStr) -> PathBuf {
     PathBuf::from(std::ffi::OsStr::from_bytes(name.to_bytes()))
 }
 
-/// Names in a directory.
+/// Names of the entries of a directory.
 fn listed(directory: BorrowedFd<'_>) -> Result<Vec<CString>, Errno> {
     Dir::read_from(directory)?
         .map(|entry| entry.map(|entry| entry.file_name().to_owned()))
@@ -369,7 +369,7 @@ mod tests {
         Folder::create(&open_parent(parent.path()).unwrap()).unwrap();
     }
 
-    /// Makes `foreign` of what a kill left, and sees that nothing of it is touched.
+    /// Makes `foreign` of the remains of a killed run, and verifies that nothing of them is changed.
     fn stays_whole(foreign: &str, make: impl FnOnce(&Path)) {
         let parent = tempfile::tempdir().unwrap();
         let path = left(parent.path());

@@ -1,31 +1,31 @@
-//! Names of the directory and the files of the tests of small files, and their recognition. A name belongs to this
-//! program only if it is exactly the one that would be written for its numbers.
+//! Names of the directory and the files of the tests of small files. A name counts as this program's only if it is
+//! exactly the one that would be written for its numbers.
 
 use std::ffi::CString;
 
 use engine::derive_seed;
 
-/// Beginning and end of the name of their directory.
+/// Prefix of the directory's name.
 const PREFIX: &str = ".disksmith-";
 const SUFFIX: &str = ".dir";
-/// Number of hexadecimal digits of a file's number,
+/// Number of hexadecimal digits of a file's number.
 const DIGITS: usize = 10;
-/// Maximum number of letters and digits that follow or precede a file's number.
+/// Maximum number of letters and digits after or before a file's number.
 const LETTERS: usize = 12;
 
-/// Round of small files: names that rise, or names that are scattered.
+/// Round of small files: ascending names, or names in random order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Round {
     Sequential,
     Random,
 }
 
-/// The name of a directory for small files: a process, and a number that differs within it.
+/// The name of a directory for small files: the process id, and a number that is unique within the process.
 pub(crate) fn folder(process: u32, number: u64) -> String {
     format!("{PREFIX}{process}-{number}{SUFFIX}")
 }
 
-/// True if a name is one that [`folder`] gives.
+/// True if [`folder`] gives this name.
 pub(crate) fn is_folder(name: &[u8]) -> bool {
     let numbers = || {
         let name = std::str::from_utf8(name).ok()?;
@@ -36,20 +36,20 @@ pub(crate) fn is_folder(name: &[u8]) -> bool {
     numbers().is_some_and(|(process, number)| folder(process, number).as_bytes() == name)
 }
 
-/// The name of a directory in it.
+/// The name of a subdirectory.
 pub(crate) fn subdirectory(number: u32) -> String {
     format!("{number:05}")
 }
 
-/// True if a name is one that [`subdirectory`] gives.
+/// True if [`subdirectory`] gives this name.
 pub(crate) fn is_subdirectory(name: &[u8]) -> bool {
     let text = std::str::from_utf8(name).ok();
     let number = text.and_then(|text| text.parse().ok());
     number.is_some_and(|number| subdirectory(number).as_bytes() == name)
 }
 
-/// Name of a file: its number, followed by up to twelve random letters and digits, or preceded by them where the
-/// names are to be scattered.
+/// Name of a file: its number, followed by up to twelve random letters and digits, or preceded by them in the round of
+/// random order.
 pub(crate) fn file(round: Round, number: u32, random: u64) -> CString {
     const SIGNS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
     let count = random % (LETTERS as u64 + 1);
@@ -60,11 +60,11 @@ pub(crate) fn file(round: Round, number: u32, random: u64) -> CString {
         Round::Sequential => format!("{number:0DIGITS$x}{letters}"),
         Round::Random => format!("{letters}{number:0DIGITS$x}"),
     };
-    // It has no zero byte: nothing here makes one.
+    // The text has no zero byte.
     CString::new(text).unwrap_or_default()
 }
 
-/// The number in a file's name, if it can be one that [`file`] gives in this round.
+/// The number in a file's name, if [`file`] can give the name in this round.
 pub(crate) fn number_of(round: Round, name: &[u8]) -> Option<u32> {
     let letters = name.len().checked_sub(DIGITS)?;
     if letters > LETTERS || !name.iter().all(u8::is_ascii_alphanumeric) {
@@ -78,7 +78,7 @@ pub(crate) fn number_of(round: Round, name: &[u8]) -> Option<u32> {
     (format!("{number:0DIGITS$x}").as_bytes() == digits).then_some(number)
 }
 
-/// True if a name can be one that [`file`] gives.
+/// True if [`file`] can give this name.
 pub(crate) fn is_file(name: &[u8]) -> bool {
     let rounds = [Round::Sequential, Round::Random];
     let mut known = rounds.into_iter().map(|round| number_of(round, name));

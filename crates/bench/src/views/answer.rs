@@ -115,7 +115,7 @@ fn bonnie(tests: &[Test], columns: usize) -> String {
     layout(&titles, &rows, columns)
 }
 
-/// A bar of the length that `value` has beside `most`.
+/// A bar for `value`; `most` has the maximum length.
 fn bar(value: f64, most: f64) -> String {
     let share = if most > 0.0 { value / most } else { 0.0 };
     "█".repeat((share * BAR as f64).round().clamp(0.0, BAR as f64) as usize)
@@ -152,7 +152,7 @@ fn seek_plot(points: &[SeekPoint], columns: usize) -> String {
     layout(&titles, &rows, columns)
 }
 
-/// Bytes a second in MiB.
+/// A rate of `bytes` a second, in MiB.
 fn mib(bytes: f64) -> String {
     number(bytes / f64::from(1 << 20))
 }
@@ -209,8 +209,7 @@ fn zones_sentences(answer: &ZonesAnswer) -> Vec<String> {
 fn curve_plot(answer: &CurveAnswer, columns: usize) -> String {
     let most = answer.points.iter().map(|p| p.p99_ns).max().unwrap_or(1);
     let target = answer.p99_target_ns.max(1);
-    // Latencies differ by orders of magnitude: the bar is the logarithm, from a hundredth of the
-    // target on.
+    // Latencies differ by orders of magnitude: the bar is logarithmic, starting at a hundredth of the target.
     let log = |nanos: u64| (nanos.max(1) as f64 / target as f64 * 100.0).ln().max(0.0);
     let row = |point: &CurvePoint| {
         vec![

@@ -1,4 +1,4 @@
-//! The windows of a run as logs of fio, averaged over a window each: fio's HOWTO, "Log File Formats".
+//! The windows of a run as logs of fio, each line an average over a window: fio's HOWTO, "Log File Formats".
 //!
 //! A line is `time, value, direction, block size, offset`: the time in milliseconds since the phase began,
 //! and 0 for reads, 1 for writes and 2 for trims. Of averages fio gives 0 for block size and offset.
@@ -22,7 +22,7 @@ enum Log {
 const LOGS: [Log; 3] = [Log::Iops, Log::Bandwidth, Log::Latency];
 
 impl Log {
-    /// fio's word for it.
+    /// Name of the log in fio.
     fn name(self) -> &'static str {
         match self {
             Log::Iops => "iops",
@@ -41,17 +41,17 @@ impl Log {
     }
 }
 
-/// The logs that a run writes.
+/// Value of a window: requests a second, KiB a second, or the mean latency in nanoseconds.
 pub(crate) struct Logs {
     prefix: PathBuf,
     force: bool,
 }
 
 impl Logs {
-    /// Checks that the logs of a first phase can be written. The number of phases is known later.
+    /// Checks that the logs of a first phase can be written. The number of phases is not known before the run.
     ///
     /// # Errors
-    /// Refused, when they cannot, or would replace a file.
+    /// Refused, if a log cannot be written, or would replace a file.
     pub(crate) fn check(prefix: &Path, force: bool, target: &Path) -> Result<Logs, Failure> {
         let logs = Logs {
             prefix: prefix.to_path_buf(),

@@ -1,4 +1,4 @@
-//! Views of runs and sweeps: one file for each form. Views only show: nothing here measures or decides.
+//! Output formats of runs, one file each. Views only present: nothing here measures or decides.
 
 pub(crate) mod answer;
 pub(crate) mod formatted;

@@ -89,8 +89,8 @@ pub fn database_run(seed: u64) -> (Run, Conclusion) {
     (run, conclusion)
 }
 
-/// A conclusion from `run`: means with intervals of 2 % where there are windows, and one finding of each severity
-/// where its phase is there.
+/// A conclusion from `run`: means with intervals of 2 % where there are windows, and one finding of each severity if
+/// its phase ran.
 pub(crate) fn conclusion(run: &Run) -> Conclusion {
     let estimate = |mean: f64, measured: bool| Estimate {
         mean,

@@ -10,7 +10,7 @@ use crate::figures::FlowFigures;
 use ui::format::{clock, engine, latency, number};
 use ui::table::{Column, layout, wrap};
 
-/// The column that is explained below the table where there is room.
+/// The column that is explained below the table if there is room.
 const DISK_IOPS: &str = "disk IOPS";
 
 const COLUMNS: [Column; 12] = [
@@ -28,7 +28,7 @@ const COLUMNS: [Column; 12] = [
     Column::numbers("s", 7),
 ];
 
-/// The whole answer of `bench` and `show`.
+/// The whole output of `bench` and `show`.
 pub(crate) fn run(run: &Run, conclusion: &Conclusion, columns: usize, kept: bool) -> String {
     let mut text = header(run, columns);
     text.push('\n');
@@ -99,7 +99,7 @@ fn rows(run: &Run, conclusion: &Conclusion) -> Vec<Vec<String>> {
                 String::new()
             }];
             row.extend(flow_cells(phase, flow, figures));
-            // What the device did is of the whole phase, and stands beside its first row.
+            // The device's counts are of the whole phase, and are shown in its first row.
             if first {
                 row.extend([device.0.clone(), device.1.clone(), number(phase.seconds)]);
             }
@@ -110,7 +110,7 @@ fn rows(run: &Run, conclusion: &Conclusion) -> Vec<Vec<String>> {
     rows
 }
 
-/// Open loop: the latencies from submission, below those from when the requests were due.
+/// Row of an open loop with the latencies from submission, below those from the due times.
 fn service_row(service: &Histogram) -> Vec<String> {
     let mut row = vec![String::new(), "service".to_owned()];
     row.extend([String::new(), String::new(), String::new()]);
@@ -183,7 +183,7 @@ fn legend(run: &Run, columns: usize, disks: bool) -> String {
     text
 }
 
-/// Interfaces of the I/O: a line for each.
+/// I/O interfaces of the phases, one line each.
 fn engines(run: &Run) -> Vec<String> {
     let mut ways: Vec<(String, Vec<&str>)> = Vec::new();
     for phase in &run.phases {
@@ -209,7 +209,7 @@ fn engines(run: &Run) -> Vec<String> {
         .collect()
 }
 
-/// A finding in a sentence, with its weight before it.
+/// A finding as a sentence, preceded by its severity.
 pub(super) fn finding_text(finding: &Finding, columns: usize) -> String {
     let sign = match finding.severity {
         Severity::Invalid => "invalid",

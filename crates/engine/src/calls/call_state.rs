@@ -12,7 +12,7 @@ use crate::clock::{BusyTime, Clock};
 use crate::start_barrier::StartBarrier;
 use crate::tally::{SLICES, Tally, Timetable};
 
-/// State by which the threads begin and end at the same time.
+/// State by which the threads begin and end together.
 pub(super) struct CallState<'a> {
     pub(super) calls: &'a CallPhase<'a>,
     pub(super) clock: Clock,
@@ -58,7 +58,7 @@ impl CallState<'_> {
         if done.is_err() {
             self.failed.store(true, Relaxed);
         }
-        // Windows that a long last call has filled are closed before the last one is cut.
+        // Windows that the last call filled are closed before the last, shortened one.
         timer.advance(self.clock.now());
         let end = done.map(|_| Box::new(timer.end()));
         let _ = sender.send(Message::End { thread, end });

@@ -1,5 +1,5 @@
-//! Joins the windows of the threads that make calls. Unlike workers, each thread ends when its
-//! own work is done, and later windows have only the other threads.
+//! Joins the windows of the threads that make calls. Unlike workers, each thread ends when its own work is done, and
+//! later windows only have the remaining threads.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
@@ -16,17 +16,17 @@ use crate::clock::process_cpu_time;
 use crate::job::{EngineError, Observer};
 use crate::tally::{Flows, flows_for, merge_flows};
 
-/// A window for which some threads have sent their parts.
+/// A window of which some threads have sent their parts.
 #[derive(Default)]
 struct PendingWindow {
     flows: Option<Flows>,
     /// Length of the window: that of its longest part.
     ticks: u64,
-    /// Sum of the lengths of all parts.
+    /// Sum of the lengths of all parts, in ticks.
     thread_ticks: u64,
     /// Ticks in which threads ran or waited for a processor.
     busy_ticks: f64,
-    /// Threads that continued after it.
+    /// Number of threads that continued after it.
     live: u64,
 }
 
@@ -54,7 +54,7 @@ pub(super) struct PhaseTotals<'a> {
 }
 
 impl<'a> PhaseTotals<'a> {
-    /// Empty totals for so many threads.
+    /// Empty totals for `threads` threads.
     pub(super) fn new(call_state: &'a CallState<'a>, threads: usize) -> PhaseTotals<'a> {
         PhaseTotals {
             call_state,
@@ -121,7 +121,7 @@ impl<'a> PhaseTotals<'a> {
         failure.map_or(Ok(()), Err)
     }
 
-    /// Closes the windows that all threads have sent.
+    /// Closes the windows of which all threads have sent their parts.
     fn close_complete(&mut self, observer: &mut dyn Observer) {
         let complete_before = self.next_window.iter().flatten().copied().min();
         while let Some(entry) = self.pending.first_entry() {
@@ -129,7 +129,7 @@ impl<'a> PhaseTotals<'a> {
                 return;
             }
             let (index, pending) = entry.remove_entry();
-            // A thread may end as a window does, and leaves an empty one.
+            // A thread may end exactly at the end of a window, and sends an empty one.
             if pending.ticks > 0 {
                 let mut window = self.window(index, pending);
                 observer.window(&mut window);

@@ -1,4 +1,4 @@
-//! The run of all threads.
+//! Runs all threads of a phase of calls.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -15,9 +15,9 @@ use crate::disks::{drift, note};
 use crate::job::{EngineError, Observer};
 use crate::start_barrier::StartBarrier;
 
-/// Runs `tasks` at the same time, each on a thread of its own, until all are done, one fails or a
-/// signal comes. The observer receives the windows; its decisions are ignored, since a part of the work
-/// is not comparable with the whole. `began_s` of the record is left at 0.
+/// Runs `tasks` at the same time, each on a separate thread, until all are done, one fails or a signal arrives. The
+/// observer receives the windows; its decisions are ignored, since a part of the work is not comparable with the
+/// whole. `began_s` of the record is left at 0.
 ///
 /// # Errors
 /// When a call fails, or a thread cannot be started.
@@ -45,7 +45,7 @@ pub fn run<'t>(
                 .spawn_scoped(scope, move || call_state.work(number, task, &sender))
                 .map_err(|error| {
                     call_state.failed.store(true, Relaxed);
-                    // Otherwise the others would wait for this one forever.
+                    // Otherwise the others would wait forever for this one.
                     call_state.ready.open();
                     EngineError::Setup(error)
                 })?;

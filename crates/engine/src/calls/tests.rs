@@ -82,7 +82,7 @@ fn all_calls_are_counted_and_the_last_sync_is_in_the_time() {
             each: Duration::from_millis(10),
         })
     };
-    // One ends long before the other: later windows have only the other one's calls.
+    // One ends long before the other: later windows only have the other one's calls.
     let (phase, seen) = run_tasks(vec![nap(5), nap(30)], &AtomicBool::new(false));
     let phase = phase.unwrap();
     let write = phase.write.as_ref().unwrap();
@@ -91,7 +91,7 @@ fn all_calls_are_counted_and_the_last_sync_is_in_the_time() {
     assert_eq!(phase.sync.as_ref().unwrap().ops, 2);
     assert_eq!(phase.thread_ops, [5, 30]);
     assert!(phase.thread_seconds[1] >= 0.3, "{:?}", phase.thread_seconds);
-    // 30 naps and the sync; a busy host adds to that, and nothing takes from it.
+    // 30 naps and the sync; a busy host can only add to that.
     assert!(phase.seconds >= 0.4, "{}", phase.seconds);
     assert_eq!(phase.stopped, StopReason::Ops);
     assert_eq!(seen, phase.windows);
@@ -100,8 +100,8 @@ fn all_calls_are_counted_and_the_last_sync_is_in_the_time() {
     for (index, window) in seen.iter().enumerate() {
         assert!((window.t_s - index as f64 * 0.1).abs() < 1e-9, "no gap");
     }
-    // The time for which a thread then waits for a processor depends on the host. The last window may have
-    // been cut short right after a nap.
+    // The time for which a thread waits for a processor depends on the host. The last window may be shortened
+    // immediately after a nap.
     let idle: Vec<f64> = seen.iter().map(|window| window.idle_fraction).collect();
     let whole = &idle[..idle.len() - 1];
     assert!(

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use super::monotonic::monotonic_nanos;
 
-/// Time for which the two clocks are compared: long enough that an error of 100 ns in reading the pair is 5
-/// parts in a million.
+/// Duration of each half of the comparison of the two clocks: an error of 100 ns in reading the pair is then 10 parts
+/// in a million.
 const COMPARISON_TIME: Duration = Duration::from_millis(10);
-/// Largest relative difference between the two halves of the comparison.
+/// Maximum relative difference between the two halves of the comparison.
 const TOLERANCE: f64 = 200e-6;
 
 #[inline(always)]
@@ -46,13 +46,13 @@ fn agreed_length(start: Pair, middle: Pair, end: Pair) -> Option<f64> {
     };
     let (first, second) = (ratio(start, middle)?, ratio(middle, end)?);
     let agreed = (first / second - 1.0).abs() <= TOLERANCE;
-    // A tick between 0.05 ns (20 GHz) and 100 ns (10 MHz): anything else is not a clock.
+    // A tick is between 0.05 ns (20 GHz) and 100 ns (10 MHz); other values are invalid.
     let plausible = (0.05..=100.0).contains(&first);
     (agreed && plausible).then(|| ratio(start, end))?
 }
 
-/// Readings of both clocks as close together as possible: the closest pair of several, so that an interrupt between
-/// the two does not matter.
+/// A reading of both clocks at nearly the same moment: the closest pair of several, so that an interrupt between the
+/// two does not matter.
 fn paired_reading() -> Pair {
     let mut best = (u64::MAX, (0, 0));
     for _ in 0..20 {

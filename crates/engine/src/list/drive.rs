@@ -13,9 +13,9 @@ use crate::list::{
 
 /// Interval at which the depth and the interrupt are checked while nothing completes.
 const POLL_INTERVAL: Nanos = Nanos(10_000_000);
-/// Shortest wait. Without it a source that waits for a time in the past would be called in a busy loop.
+/// Minimum wait. Without it a source that waits for a time in the past would be called in a busy loop.
 const MIN_WAIT: Nanos = Nanos(100_000);
-/// Longest busy wait: sleeping and waking takes longer, and the next request would be late.
+/// Maximum busy wait: a longer wait sleeps. For a shorter one, sleeping and waking would take longer than the wait.
 const MAX_BUSY_WAIT: Nanos = Nanos(10_000);
 
 /// Limits of a request.
@@ -33,7 +33,7 @@ impl Limits {
     /// Checks a request.
     ///
     /// # Errors
-    /// Names the limit that it exceeds.
+    /// An error with the limit that it exceeds.
     fn check(&self, request: &Request) -> Result<(), EngineError> {
         let Request { offset, len, .. } = *request;
         // A discard uses no memory, and may have any length.
@@ -76,8 +76,8 @@ struct InFlight {
     began: Nanos,
 }
 
-/// Runs a list over `submitter`, and returns the reason for which it ended. Nothing is in flight then, unless
-/// the submitter itself failed.
+/// Runs a list over `submitter`, and returns the reason why it ended. Nothing is in flight then, unless the submitter
+/// itself failed.
 ///
 /// # Errors
 /// When a request exceeds the limits, or the submitter fails.
@@ -110,8 +110,7 @@ struct Drive<'a, W> {
     submitter: &'a mut W,
     source: &'a mut dyn RequestSource,
     slots: Vec<Option<InFlight>>,
-    /// Slots without a request. The slot used last is used first again, so that as little memory as possible
-    /// is touched.
+    /// Slots without a request. The slot used last is reused first, so that as little memory as possible is touched.
     idle: Vec<u32>,
     /// Time until which the source waits; `None` if only a completion is waited for.
     not_before: Option<Nanos>,
@@ -139,12 +138,12 @@ impl<W: Submitter> Drive<'_, W> {
         self.slots.len() - self.idle.len()
     }
 
-    /// True if the source's depth allows one more request.
+    /// True if the source's depth permits another request.
     fn has_room(&self) -> bool {
         self.in_flight() < self.source.depth() as usize
     }
 
-    /// Issues the source's requests up to its depth. True once it has no more.
+    /// Issues the source's requests up to its depth. Returns true at the end of the source.
     fn issue(&mut self) -> Result<bool, EngineError> {
         while !self.is_interrupted() && self.has_room() {
             let now = self.submitter.now();
@@ -180,11 +179,11 @@ impl<W: Submitter> Drive<'_, W> {
         self.submitter.push(slot, &request);
     }
 
-    /// Waits until a request completes, the source's wait is over, or the depth is to be checked again.
+    /// Waits until a request completes, the source's wait is over, or the depth must be checked again.
     fn wait(&mut self) -> Result<(), EngineError> {
         let now = self.submitter.now();
         let poll = now + POLL_INTERVAL;
-        // A time that has come since the source named it is waited for no longer.
+        // If the time has already passed, it is no longer waited for.
         let wake_at = match self.not_before {
             Some(until) if self.has_room() => poll.min(until),
             _ => poll,
@@ -213,14 +212,14 @@ impl<W: Submitter> Drive<'_, W> {
         let done = CompletedRequest {
             request,
             began,
-            // Saturating: readings of the counter on two processors may be a few ticks apart.
+            // Saturating: readings of the counter on two processors may differ by a few ticks.
             latency: completion.at - began,
             result: outcome(completion.result, &request),
         };
         self.source.done(self.submitter.now(), done);
     }
 
-    /// Waits for all requests in flight.
+    /// Waits for all requests in flight to complete.
     fn drain(&mut self) -> Result<(), EngineError> {
         self.not_before = None;
         while self.in_flight() > 0 {
@@ -250,7 +249,7 @@ mod tests {
     use crate::job::IoInterface;
     use record::Bytes;
 
-    /// A submitter whose clock takes a while for each reading, as on a real host. Requests complete at the next wait.
+    /// A submitter whose clock takes time for each reading, as on a real host. Requests complete at the next wait.
     #[derive(Default)]
     struct SlowClock {
         now: Cell<Nanos>,
@@ -291,7 +290,7 @@ mod tests {
         }
     }
 
-    /// A source of a read each millisecond, with the delay of each call.
+    /// A source with a read every millisecond, which records the delay of each call.
     #[derive(Default)]
     struct EachMillisecond {
         lead: Nanos,

@@ -1,4 +1,4 @@
-//! Memory that a list's requests read into and write from.
+//! Buffers of a list's requests.
 
 use std::cell::RefCell;
 use std::io;
@@ -7,22 +7,22 @@ use crate::buffers::Buffers;
 use crate::list::BufferMode;
 use crate::random::Random;
 
-/// Maximum memory for reads, and for writes, where a list has both.
+/// Maximum memory for reads, and for writes, if a list has both.
 const MAX_BYTES: usize = 64 << 20;
 
 /// Memory for the data of a list's reads and writes.
 pub(super) struct ListBuffers {
     reads: Option<Buffers>,
     writes: Option<Buffers>,
-    /// Random numbers that make each write differ; none where all writes are zeros.
+    /// Random numbers that make each write unique; `None` if all writes are zeros.
     stamps: Option<RefCell<Random>>,
 }
 
 impl ListBuffers {
-    /// Buffers for requests of up to `largest` bytes, of which `slots` may be in flight.
+    /// Buffers for requests of up to `largest` bytes, with up to `slots` in flight.
     ///
     /// # Errors
-    /// When the kernel gives no memory.
+    /// When the kernel cannot allocate the memory.
     pub(super) fn new(memory: BufferMode, largest: usize, slots: u32) -> io::Result<ListBuffers> {
         Ok(match memory {
             BufferMode::Reads => ListBuffers {

@@ -1,5 +1,5 @@
-//! Requests by threads that block in pread and pwrite, where io_uring is refused. There are as many threads as
-//! the highest number of requests in flight.
+//! Requests by threads with blocking pread and pwrite, if io_uring is not available. There are as many threads as the
+//! highest number of requests in flight.
 
 #![allow(unsafe_code)]
 
@@ -36,11 +36,11 @@ struct Queue {
     closed: bool,
 }
 
-/// A call to make.
+/// A call for a thread.
 #[derive(Clone, Copy)]
 struct Call {
     slot: u32,
-    /// The buffer that it reads into or writes from; none of a flush or a discard.
+    /// The buffer that it reads into or writes from; null for a flush or a discard.
     address: Address,
     request: Request,
 }
@@ -54,26 +54,25 @@ struct Address(*mut u8);
 unsafe impl Send for Address {}
 
 impl Call {
-    /// Makes the call: bytes moved, or an error number.
+    /// Makes the call; returns the number of bytes transferred, or an error number.
     fn execute(self, files: &[&File]) -> Result<usize, Errno> {
         let Request { offset, len, .. } = self.request;
-        // The loop checks that there is one.
+        // The loop checks that the file exists.
         let file = files
             .get(usize::from(self.request.file))
             .ok_or(Errno::BADF)?;
         loop {
             let moved = match self.request.op {
                 Op::Read => {
-                    // SAFETY: the buffer is at least as long as the request (the loop checks that), and
-                    // nothing reads its contents, also where slots share one. The mapping outlives the
-                    // threads.
+                    // SAFETY: the buffer is at least as long as the request (the loop checks that), and nothing reads
+                    // its contents, even if slots share one. The mapping outlives the threads.
                     let buffer =
                         unsafe { std::slice::from_raw_parts_mut(self.address.0, len as usize) };
                     rustix::io::pread(file.as_fd(), buffer, offset)
                 }
                 Op::Write | Op::WriteDurable => {
-                    // SAFETY: the buffer is as long as the largest request, and what changes in it while
-                    // it is written is fine (`Buffers::stamp`). The mapping outlives the threads.
+                    // SAFETY: the buffer is as long as the largest request, and a change of it during the write is
+                    // harmless (`Buffers::stamp`). The mapping outlives the threads.
                     let buffer =
                         unsafe { std::slice::from_raw_parts(self.address.0, len as usize) };
                     let flags = match self.request.op {
@@ -84,7 +83,7 @@ impl Call {
                     rustix::io::pwritev2(file.as_fd(), &buffers, offset, flags)
                 }
                 Op::Flush => rustix::fs::fdatasync(file.as_fd()).map(|()| 0),
-                // As in a ring, without its length: up to 4 GiB, which a result does not hold.
+                // As in a ring, the length is not returned: it may be up to 4 GiB, which a result cannot represent.
                 Op::Discard => discard(file, offset, len).map(|()| 0),
             };
             if moved != Err(Errno::INTR) {
@@ -116,7 +115,7 @@ impl<'a> PoolState<'a> {
                 Ok(moved) => moved as i32,
                 Err(errno) => -errno.raw_os_error(),
             };
-            // The pool takes completions until all threads have ended.
+            // The pool receives completions until all threads have ended.
             let _ = completions.send(SlotCompletion {
                 slot: call.slot,
                 result,
@@ -143,13 +142,13 @@ impl<'a> PoolState<'a> {
     }
 }
 
-/// The threads of a list. When it is dropped, they end.
+/// The threads of a list, which end when it is dropped.
 pub(super) struct Pool<'scope, 'env> {
     scope: &'scope Scope<'scope, 'env>,
     shared: &'env PoolState<'env>,
     buffers: &'env ListBuffers,
     threads: u32,
-    /// Requests that were queued and whose completions have not been taken.
+    /// Number of queued requests whose completions were not yet taken.
     in_flight: u32,
     /// Error of a thread that could not be started.
     refused: Option<io::Error>,
@@ -160,7 +159,7 @@ pub(super) struct Pool<'scope, 'env> {
 }
 
 impl<'scope, 'env> Pool<'scope, 'env> {
-    /// A pool of one thread, over the list's memory.
+    /// A pool with one thread, using the list's memory.
     ///
     /// # Errors
     /// When not even one thread can be started.
@@ -189,15 +188,15 @@ impl<'scope, 'env> Pool<'scope, 'env> {
         let (shared, sender) = (self.shared, self.sender.clone());
         thread::Builder::new()
             .name(format!("io-{}", self.threads))
-            // Small, since there may be a thousand of them; they keep nothing on their stacks.
+            // A small stack, since there may be a thousand threads, which keep nothing on it.
             .stack_size(128 << 10)
             .spawn_scoped(self.scope, move || shared.work(&sender))?;
         self.threads += 1;
         Ok(())
     }
 
-    /// A remark where fewer threads could be started than requests were to be in flight. Requests that wait for
-    /// a thread are timed from their issue.
+    /// A remark if fewer threads could be started than requests should be in flight. Requests that wait for a thread
+    /// are timed from their issue.
     pub(super) fn depth_note(&self) -> Option<String> {
         self.refused.as_ref().map(|error| {
             format!(

@@ -1,5 +1,4 @@
-//! Runs a list on a real file, through io_uring where the kernel allows it, and reports the interface that was
-//! used.
+//! Runs a list on a real file, with io_uring if the kernel permits it, and reports the interface that was used.
 
 use std::fs::File;
 use std::thread;
@@ -17,7 +16,7 @@ use crate::list::pool::{Pool, PoolState};
 use crate::list::ring::ListRing;
 use crate::list::{EndReason, Errno, List, ListEngine, ListSummary, MAX_IN_FLIGHT, RequestSource};
 
-/// Alignment of direct I/O on kernels that do not report it: a sector.
+/// Alignment of direct I/O if the kernel does not report it: a sector.
 const SECTOR: u32 = 512;
 
 impl ListEngine for DiskEngine {
@@ -59,10 +58,10 @@ pub fn run(list: &List<'_>, source: &mut dyn RequestSource) -> Result<ListSummar
     Ok(ListSummary { kind, ended, cpu })
 }
 
-/// Checks the limits of a list, which do not depend on its requests.
+/// Checks the limits of a list, independently of its requests.
 ///
 /// # Errors
-/// Names the invalid figure and the allowed values.
+/// An error with the invalid value and the permitted ones.
 pub(super) fn check_figures(list: &List<'_>) -> Result<(), EngineError> {
     let unfit = |text: String| Err(EngineError::Unfit(text));
     if !(1..=MAX_IN_FLIGHT).contains(&list.max_in_flight) {
@@ -96,13 +95,13 @@ fn check(list: &List<'_>) -> Result<(), EngineError> {
     Ok(())
 }
 
-/// The error for a target whose alignment cannot be read.
+/// The error for a target of unknown alignment.
 fn unknown_alignment(errno: Errno) -> EngineError {
     EngineError::Unfit(format!("the alignment of the target is unknown: {errno}"))
 }
 
-/// Alignment of offsets and lengths: the logical block size of a device (ioctl BLKSSZGET); for a file the
-/// value that the kernel reports (statx(2), STATX_DIOALIGN, Linux 6.1), or a sector where it reports none.
+/// Alignment of offsets and lengths: the logical block size of a device (ioctl BLKSSZGET); for a file the value that
+/// the kernel reports (statx(2), STATX_DIOALIGN, Linux 6.1), or a sector if it reports none.
 fn alignment(file: &File) -> Result<u32, Errno> {
     if discard::is_device(file) {
         return rustix::fs::ioctl_blksszget(file);
@@ -112,13 +111,13 @@ fn alignment(file: &File) -> Result<u32, Errno> {
     Ok(if reported == 0 { SECTOR } else { reported })
 }
 
-/// Memory for a list's requests.
+/// Buffers for a list's requests.
 fn buffers(list: &List<'_>) -> Result<ListBuffers, EngineError> {
     let largest = list.largest.0 as usize;
     ListBuffers::new(list.memory, largest, list.max_in_flight).map_err(EngineError::Setup)
 }
 
-/// Runs a list through the requested interface, or through threads where io_uring is refused.
+/// Runs a list with the requested interface, or with threads if io_uring is not available.
 fn run_by_interface(
     list: &List<'_>,
     limits: Limits,
@@ -160,7 +159,7 @@ fn by_threads(
     source: &mut dyn RequestSource,
     mut detail: String,
 ) -> Result<(EngineKind, String, EndReason), EngineError> {
-    // Outside the scope, so that they outlive all threads.
+    // Outside of the scope, so that they outlive all threads.
     let (shared, buffers) = (PoolState::new(list, clock), buffers(list)?);
     let ended = thread::scope(|scope| {
         let mut pool = Pool::new(scope, &shared, &buffers).map_err(EngineError::Setup)?;

@@ -16,8 +16,8 @@ use crate::list::{List, Op, Request};
 use crate::ring::{Ring, RingFeatures};
 use record::Nanos;
 
-/// A list's ring. Its buffers are not registered: pinning each costs little compared with requests of hundreds
-/// of kibibytes, and pinning all of them would take memory for the largest depth.
+/// A list's ring. Its buffers are not registered: to pin each costs little compared with requests of hundreds of
+/// kibibytes, and to pin all of them would need memory for the maximum depth.
 pub(super) struct ListRing {
     ring: Ring,
     /// Freed only when nothing is in flight: the kernel may use it until then.
@@ -31,7 +31,7 @@ impl ListRing {
     /// The ring of a list, built on the thread that runs it.
     ///
     /// # Errors
-    /// The kernel's error when it refused the ring.
+    /// The kernel's error if it refused the ring.
     pub(super) fn new(list: &List<'_>, buffers: ListBuffers, clock: Clock) -> io::Result<ListRing> {
         let ring = Ring::new(list.files, list.max_in_flight, clock)?;
         // The kernel splits a large request, and blocks while it submits the parts.
@@ -57,8 +57,8 @@ impl ListRing {
 impl Drop for ListRing {
     fn drop(&mut self) {
         if self.ring.in_flight() == 0 {
-            // SAFETY: nothing uses the buffers after this, and the kernel has no request on them.
-            // Otherwise, as after a failure of the ring, their memory is left to the process's end.
+            // SAFETY: nothing uses the buffers after this, and the kernel has no request on them. Otherwise, as after
+            // a failure of the ring, their memory is freed at the end of the process.
             unsafe { ManuallyDrop::drop(&mut self.buffers) };
         }
     }
@@ -93,9 +93,9 @@ impl Submitter for ListRing {
                 discard::entry(file, is_device, request.offset, request.len)
             }
         };
-        // SAFETY: the request is not longer than a buffer (the loop checks that), and the buffers
-        // stay in place until the completion has arrived. The data that was read is never used; where slots that
-        // write share a buffer, whichever of its values the device gets is fine (`Buffers::stamp`).
+        // SAFETY: the request is not longer than a buffer (the loop checks that), and the buffers stay in place until
+        // the completion has arrived. The data that was read is never used; if slots that write share a buffer, any of
+        // its values may reach the device (`Buffers::stamp`).
         unsafe { self.ring.push(slot, entry) };
     }
 

@@ -1,5 +1,5 @@
-//! A volume in virtual time, for tests of request sources. Its blocks are cold until they are first read, as
-//! those of a cloud volume restored from a snapshot, and it records all requests.
+//! A volume in virtual time, for tests of request sources. Its blocks are cold until their first read, like those of a
+//! cloud volume restored from a snapshot, and it records all requests.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -17,7 +17,7 @@ use crate::list::{Errno, List, ListEngine, ListSummary, Op, Request, RequestSour
 /// Properties of a simulated volume.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VolumeModel {
-    /// Size of the volume. Requests beyond it are short or fail, as on a device.
+    /// Size of the volume. Requests beyond it are short or fail, as on a real device.
     pub size: Bytes,
     /// Limit of requests a second; requests beyond it queue.
     pub iops: f64,
@@ -25,18 +25,18 @@ pub struct VolumeModel {
     pub bytes_per_s: f64,
     /// Time from dispatch to completion of a request whose blocks are warm.
     pub latency: Nanos,
-    /// Bytes fetched at once when a part of them is read.
+    /// Number of bytes fetched at once when a part of them is read.
     pub block: Bytes,
     /// Time to fetch a block, on top of the latency.
     pub cold_latency: Nanos,
     /// Number of blocks fetched at the same time; others wait.
     pub fetches: u32,
-    /// Requests that touch one of these ranges of bytes fail with EIO.
+    /// Ranges of bytes whose requests fail with EIO.
     pub bad: Vec<Range<u64>>,
     /// Virtual time at which the volume is detached: from then on each result is ENODEV.
     pub detached_at: Option<Nanos>,
-    /// Span of virtual time in which a foreground reads: one warm page after the other, each as soon as the
-    /// one before has completed.
+    /// Time range in which a foreground reads: warm pages, one after the other, each as soon as the one before has
+    /// completed.
     pub foreground: Option<Range<Nanos>>,
 }
 
@@ -44,8 +44,8 @@ pub struct VolumeModel {
 pub const FOREGROUND_REQUEST_BYTES: u32 = 4096;
 
 impl VolumeModel {
-    /// A cold volume of this size with limits of 3,000 IOPS and 125 MiB/s, a latency of 500 us, which
-    /// fetches up to 256 blocks of 512 KiB at once, each in 30 ms.
+    /// A cold volume of this size with limits of 3,000 IOPS and 125 MiB/s and a latency of 500 us, which fetches up to
+    /// 256 blocks of 512 KiB at once, each in 30 ms.
     pub fn cold(size: Bytes) -> VolumeModel {
         VolumeModel {
             size,
@@ -62,10 +62,10 @@ impl VolumeModel {
     }
 }
 
-/// A request that the volume received.
+/// A request to the volume, with its result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SimulatedRequest {
-    /// The request as it was given.
+    /// The request as issued.
     pub request: Request,
     /// Time of issue, in virtual time since the volume was created.
     pub began: Nanos,
@@ -75,8 +75,8 @@ pub struct SimulatedRequest {
     pub result: Result<u32, Errno>,
 }
 
-/// An engine that runs lists on one simulated volume, whatever file they name. The volume's time continues from
-/// one list to the next, so only one may run at once.
+/// An engine that runs lists on one simulated volume, whatever file they name. The volume's time continues from one
+/// list to the next, so that only one may run at a time.
 pub struct SimulatedVolume {
     volume: VolumeModel,
     state: Mutex<State>,
@@ -110,12 +110,12 @@ impl SimulatedVolume {
         &self.volume
     }
 
-    /// Requests that were issued, in order.
+    /// All issued requests, in order.
     pub fn requests(&self) -> Vec<SimulatedRequest> {
         self.state().requests.clone()
     }
 
-    /// Issue and completion of each request of the foreground that has completed.
+    /// Issue and completion of each completed foreground request.
     pub fn foreground_requests(&self) -> Vec<Range<Nanos>> {
         let mut state = self.state();
         let now = state.now;
@@ -139,7 +139,7 @@ impl SimulatedVolume {
         }
     }
 
-    /// Dispatches a request of so many bytes, and returns the time of its completion if its blocks are warm.
+    /// Dispatches a request of `bytes` bytes, and returns the time of its completion if its blocks are warm.
     fn dispatch(&self, state: &mut State, bytes: u64, began: Nanos) -> Nanos {
         let takes = (1.0 / self.volume.iops).max(bytes as f64 / self.volume.bytes_per_s);
         // The last byte is transferred when the next request can be dispatched.
@@ -162,7 +162,7 @@ impl SimulatedVolume {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Executes a request that is issued at `began`.
+    /// Executes a request issued at `began`.
     fn execute(&self, request: Request, began: Nanos) -> SimulatedRequest {
         let mut state = self.state();
         self.issue_foreground(&mut state, began);
@@ -189,7 +189,7 @@ impl SimulatedVolume {
         made
     }
 
-    /// Number of a request's bytes that lie on the volume.
+    /// Number of a request's bytes that are on the volume.
     fn span_of(&self, request: &Request) -> u64 {
         let rest = self.volume.size.0.saturating_sub(request.offset);
         rest.min(u64::from(request.len))
@@ -204,8 +204,8 @@ impl SimulatedVolume {
         Ok(span as u32)
     }
 
-    /// Warms the blocks of a request, and returns the time when the last of them is fetched. A block that is
-    /// overwritten as a whole need not be fetched.
+    /// Warms the blocks of a request, and returns the time at which the last of them is fetched. A block that is
+    /// completely overwritten need not be fetched.
     fn fetch_blocks(
         &self,
         state: &mut State,
@@ -232,8 +232,8 @@ impl SimulatedVolume {
         last
     }
 
-    /// Begins to fetch a block at `dispatched`, or when one of the fetches under way is over. Returns the time of its
-    /// end.
+    /// Begins to fetch a block at `dispatched`, or at the end of one of the fetches in progress. Returns the time of
+    /// its end.
     fn fetch(&self, state: &mut State, dispatched: Nanos) -> Nanos {
         let mut begins = dispatched;
         if state.fetches.len() >= self.volume.fetches.max(1) as usize

@@ -1,4 +1,4 @@
-//! The interface to the kernel under the loop, which tests replace by a simulated volume.
+//! The interface to the kernel of the loop, which tests replace by a simulated volume.
 
 use record::Nanos;
 
@@ -6,12 +6,12 @@ use crate::clock::Clock;
 use crate::job::EngineError;
 use crate::list::Request;
 
-/// An interface by which requests are submitted. All times are since the start of the list.
+/// An interface for submitting requests. All times are since the start of the list.
 pub(super) trait Submitter {
     /// The time.
     fn now(&self) -> Nanos;
 
-    /// Queues a slot's request, which has none in flight.
+    /// Queues a request in a slot without one in flight.
     fn push(&mut self, slot: u32, request: &Request);
 
     /// Submits what was queued, and checks for completions without sleeping. Virtual time advances to `until`.
@@ -26,7 +26,7 @@ pub(super) trait Submitter {
     /// When the interface itself fails; no further completion arrives then.
     fn submit_and_wait(&mut self, wake_at: Nanos) -> Result<(), EngineError>;
 
-    /// Takes the completions that have arrived.
+    /// Appends the completions that have arrived.
     fn reap(&mut self, into: &mut Vec<SlotCompletion>);
 }
 
@@ -34,7 +34,7 @@ pub(super) trait Submitter {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SlotCompletion {
     pub slot: u32,
-    /// Bytes moved, or a negative error number.
+    /// Number of bytes transferred, or a negative error number.
     pub result: i32,
     /// Time of the completion.
     pub at: Nanos,
@@ -48,7 +48,7 @@ pub(super) struct Stopwatch {
 }
 
 impl Stopwatch {
-    /// Starts now.
+    /// A stopwatch that starts now.
     pub(super) fn start(clock: Clock) -> Stopwatch {
         Stopwatch {
             clock,

@@ -17,9 +17,9 @@ const MS: u64 = 1_000_000;
 enum Step {
     /// Issues a request.
     Give { offset: u64, len: u32 },
-    /// Waits for so long from the call.
+    /// Waits for this time from the call.
     Wait(Nanos),
-    /// Changes its depth.
+    /// Changes the depth.
     Depth(u32),
 }
 
@@ -33,7 +33,7 @@ struct Script {
     in_flight: BTreeMap<u64, Request>,
     given: Vec<(Nanos, Request)>,
     done: Vec<(Nanos, CompletedRequest)>,
-    /// Flag that it sets, and the number of requests after which it does.
+    /// A flag to set, and the number of requests after which it is set.
     interrupt: Option<(&'static AtomicBool, usize)>,
 }
 
@@ -52,7 +52,7 @@ impl Script {
         }
     }
 
-    /// Reads a whole volume in pieces.
+    /// Reads a whole volume in requests of `len` bytes.
     fn all_of(volume: &VolumeModel, len: u32, depth: u32) -> Script {
         let pieces = volume.size.0 / u64::from(len);
         let give = |piece| Step::Give {
@@ -149,7 +149,7 @@ fn read(volume: VolumeModel, source: &mut Script) -> SimulatedVolume {
 
 #[test]
 fn a_cold_volume_takes_depth_over_latency_until_its_caps() {
-    // 1 GiB of 512 KiB: alone, each takes its 4 ms at 125 MiB/s, 0.5 ms and 30 ms to be fetched.
+    // 1 GiB in requests of 512 KiB: alone, each takes 4 ms at 125 MiB/s, 0.5 ms, and 30 ms for the fetch.
     for (depth, expected_s) in [(1, 2048.0 * 0.0305), (4, 512.0 * 0.0305), (64, 8.192)] {
         let volume = VolumeModel::cold(Bytes::gib(1));
         let mut source = Script::all_of(&volume, 512 << 10, depth);
@@ -206,7 +206,7 @@ fn errors_are_reported_and_the_rest_continues() {
     volume.bad.push((1 << 20) + 4096..(2 << 20) + 4096);
     volume.detached_at = Some(Nanos(80 * MS));
     let mut source = Script::all_of(&volume, 512 << 10, 4);
-    // The last piece reaches past the end of the volume.
+    // The last request extends beyond the end of the volume.
     source.steps.insert(
         1,
         Step::Give {
@@ -305,8 +305,8 @@ fn volume() -> impl Strategy<Value = VolumeModel> {
 }
 
 proptest! {
-    /// Whatever the source does: each request is issued once and reported once, in the order of
-    /// completion and with the result of the volume, and the limits of the volume hold.
+    /// For any source: each request is issued once and reported once, in the order of completion and with the result
+    /// of the volume, and the limits of the volume hold.
     #[test]
     fn each_request_is_issued_once_and_reported_once(
         steps in prop::collection::vec(step(), 0..200),

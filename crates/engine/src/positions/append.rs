@@ -14,9 +14,9 @@ pub(super) struct AppendPointers {
 
 #[derive(Default)]
 struct State {
-    /// Bytes that are written in a zone, of those that were ever written.
+    /// Number of bytes written in each zone with any write.
     written: HashMap<u64, u64>,
-    /// Zones that are partly written, as they were opened. Kept where their number is limited.
+    /// Partly written zones, in the order of their opening; only used if their number is limited.
     open: Vec<u64>,
 }
 
@@ -28,8 +28,9 @@ impl AppendPointers {
         }
     }
 
-    /// Position of a write of so many bytes, of which `position` was drawn in a span of `length` bytes: the end of what
-    /// is written in its zone, or in one that is open where no other may be opened. A full zone is begun anew.
+    /// Position of a write of `bytes` bytes, for a drawn `position` in a span of `length` bytes: the end of the
+    /// written part of its zone, or of an open zone if no other may be opened. A full zone is rewritten from its
+    /// start.
     pub(super) fn position(&self, position: u64, bytes: u64, length: u64) -> u64 {
         let range = self.zones.range.0;
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -51,8 +52,8 @@ impl AppendPointers {
 }
 
 impl State {
-    /// The zone of `position`, which is opened where no more than `most` are then. Else the one of those that are open
-    /// which lies as far within them as the position within the span: so fio has it.
+    /// The zone of `position`, which is opened if at most `most` zones are then open. Otherwise the open zone whose
+    /// index among the open ones corresponds to the relative position in the span, as in fio.
     fn opened(&mut self, position: u64, range: u64, length: u64, most: u32) -> u64 {
         let zone = position / range;
         if self.open.contains(&zone) {
@@ -73,7 +74,7 @@ mod tests {
 
     use super::*;
 
-    /// Blocks that fio 3.33 draws in 16 with one seed.
+    /// Blocks that fio 3.33 draws from 16 with one seed.
     const DRAWN: [u64; 16] = [0, 11, 13, 7, 6, 14, 8, 5, 15, 1, 2, 10, 3, 4, 9, 12];
 
     fn written(size: u64, open: Option<u32>) -> Vec<u64> {
@@ -86,21 +87,22 @@ mod tests {
         DRAWN.iter().map(position).collect()
     }
 
-    /// Follows fio with `zonemode=zbd`, `rw=randwrite` and zones of four blocks: `--debug=io` shows the positions.
+    /// Compared with fio with `zonemode=zbd`, `rw=randwrite` and zones of four blocks: `--debug=io` prints the
+    /// positions.
     #[test]
     fn each_write_is_at_the_end_of_its_zone() {
         assert_eq!(
             written(4, None),
             [0, 8, 12, 4, 5, 13, 9, 6, 14, 1, 2, 10, 3, 7, 11, 15]
         );
-        // By a zonecapacity of two blocks.
+        // With a zonecapacity of two blocks.
         assert_eq!(
             written(2, None),
             [0, 8, 12, 4, 5, 13, 9, 4, 12, 1, 0, 8, 1, 5, 9, 13]
         );
     }
 
-    /// Follows fio with `max_open_zones=2`.
+    /// Compared with fio with `max_open_zones=2`.
     #[test]
     fn no_more_zones_are_open_than_may_be() {
         assert_eq!(

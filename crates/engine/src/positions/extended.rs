@@ -1,4 +1,4 @@
-//! Positions of workloads with extended options: several files, an offset, sizes that differ, other orders and
+//! Positions of workloads with extended options: several files, an offset, different sizes, other orders and
 //! distributions.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -17,13 +17,13 @@ use super::skew::SkewedRanks;
 use super::zone_turns::{ZoneRules, ZoneTurns};
 use crate::random::{Random, derive_seed};
 
-/// Generator of positions in files of one size. Clones share the position of a sequential thread.
+/// Generator of positions in files of equal size. Clones share the position of a sequential thread.
 #[derive(Clone)]
 pub(crate) struct ExtendedPositions {
     files: u64,
     /// Start of the span in each file.
     start: u64,
-    /// The span, in bytes of each file.
+    /// Length of the span in each file, in bytes.
     length: u64,
     alignments: Alignments,
     draw: Draw,
@@ -33,9 +33,9 @@ pub(crate) struct ExtendedPositions {
     appended: Option<AppendPointers>,
 }
 
-/// Alignment of positions, in bytes: the smallest size of reads and that of writes, unless others are given, as fio
-/// aligns them without `ba` (HOWTO, blockalign). With one alignment for both, writes that are larger than the
-/// smallest read would cross two of their own blocks, which costs more on RAID 5, remote volumes and flash.
+/// Alignment of positions, in bytes: the smallest size of reads and that of writes, unless others are given, as in fio
+/// without `ba` (HOWTO, blockalign). With one alignment for both, writes larger than the smallest read would cross two
+/// of their own blocks, which costs more on RAID 5, remote volumes and flash.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Alignments {
     read: u64,
@@ -66,7 +66,7 @@ impl Alignments {
         }
     }
 
-    /// The smaller alignment: the size of the blocks by which drawn and frequent positions are tracked.
+    /// The smaller alignment: the size of the blocks for tracking drawn and frequent positions.
     fn smallest(self) -> u64 {
         self.read.min(self.write)
     }
@@ -92,7 +92,7 @@ enum Draw {
     },
 }
 
-/// Blocks of random positions for random numbers of at most `bound`.
+/// Blocks of random positions, for random numbers of at most `bound`.
 #[derive(Clone, Copy)]
 struct Zone {
     bound: u64,
@@ -100,10 +100,10 @@ struct Zone {
     blocks: u64,
 }
 
-/// Zones of `shares` over so many blocks.
+/// Zones with `shares` of `blocks` blocks.
 fn zones(shares: &[ZoneShare], blocks: u64) -> Vec<Zone> {
     let (mut access, mut size) = (0.0, 0.0);
-    // A share of whole blocks may be less by a rounding.
+    // The tolerance is for shares of whole blocks, which rounding may reduce.
     let at = |share: f64| ((share * blocks as f64 + 1e-6) as u64).min(blocks - 1);
     let mut zones: Vec<Zone> = shares
         .iter()
@@ -133,7 +133,7 @@ struct Cursor {
     /// Offset in each file, in bytes from the span's start.
     at: Vec<u64>,
     stride: Option<Stride>,
-    /// Start of the zone, and the bytes transferred in it, for a stride by zones.
+    /// Start of the zone, and the bytes transferred in it, for a stride with zones.
     zone: u64,
     moved: u64,
 }
@@ -168,7 +168,7 @@ impl Cursor {
     }
 }
 
-/// The offset `add` bytes after the end of the last request. As in fio, an offset after the end of the span becomes
+/// The offset `add` bytes after the end of the last request. As in fio, an offset beyond the end of the span becomes
 /// its start, and one before its start is counted from its end.
 fn stepped(position: u64, add: i64, length: u64) -> u64 {
     let from_end = || length.saturating_sub(add.unsigned_abs());
@@ -257,7 +257,7 @@ impl ExtendedPositions {
         position_in(file, self.start + position)
     }
 
-    /// The file and the position of a request that continues none.
+    /// The file and the position of a request that does not continue another.
     fn drawn(&self, direction: Direction, bytes: u64, random: &mut Random) -> (u64, u64) {
         let alignment = self.alignments.of_direction(direction);
         match &self.draw {
@@ -306,9 +306,9 @@ impl ExtendedPositions {
         }
     }
 
-    /// The file and the position of block `block` over all files, where so many bytes fit. A
-    /// request with a larger alignment goes to the aligned position that contains the block, so that reads and writes
-    /// share the frequent positions.
+    /// The file and the position of block `block` over all files, where a request of `bytes` bytes fits. A request
+    /// with a larger alignment gets the aligned position that contains the block, so that reads and writes share the
+    /// frequent positions.
     fn block(&self, block: u64, alignment: u64, bytes: u64) -> (u64, u64) {
         let last = self.length.saturating_sub(bytes) / alignment;
         let within = block / self.files * self.alignments.smallest() / alignment;
@@ -372,7 +372,7 @@ mod tests {
         (0..count).map(|_| next()).collect()
     }
 
-    /// Follows fio 3.33 with `rw=read:-8k` and `rw=read:8k` and blocks of 4k: `--debug=io` shows the positions.
+    /// Compared with fio 3.33 with `rw=read:-8k` and `rw=read:8k` and blocks of 4k: `--debug=io` prints the positions.
     #[test]
     fn strides_go_forwards_and_backwards_and_round() {
         assert_eq!(
@@ -412,7 +412,7 @@ mod tests {
             let at = in_file(positions.next(Direction::Read, 1, &mut random)).1;
             seen[usize::from(at >= 50) + usize::from(at >= 200)] += 1;
         }
-        // Binomial: a deviation of at most 50.
+        // Binomial: a standard deviation of at most 50.
         for (seen, share) in seen.into_iter().zip([5000, 3000, 2000]) {
             assert!(seen.abs_diff(share) < 300, "{seen} of {share}");
         }
@@ -480,7 +480,7 @@ mod tests {
         assert!((1700..2200).contains(most), "{most}");
     }
 
-    /// A job of `bs=4k,16k`: with the alignment of reads for both, three of four writes would cross two of their
+    /// A job with `bs=4k,16k`: with the alignment of reads for both, three of four writes would cross two of their
     /// blocks.
     #[test]
     fn reads_and_writes_are_multiples_of_their_own_smallest_size() {

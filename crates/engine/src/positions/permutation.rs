@@ -1,5 +1,5 @@
-//! A random order of numbers that needs no memory. A Feistel network is a permutation whatever its round function
-//! (Luby and Rackoff, 1988); cycle walking makes it one of any length (Black and Rogaway, 2002).
+//! A random order of numbers without a table. A Feistel network is a permutation for any round function (Luby and
+//! Rackoff, 1988); cycle walking extends it to any length (Black and Rogaway, 2002).
 
 /// A permutation of the numbers below a bound.
 #[derive(Clone, Copy, Debug)]
@@ -21,7 +21,7 @@ impl Permutation {
 
     /// Position of `number` in the order of `key`.
     pub(crate) fn position(&self, number: u64, key: u64) -> u64 {
-        // The network has at most four times as many numbers, so it takes few steps.
+        // The network has at most four times as many numbers, so that few steps are needed.
         let mut position = number;
         loop {
             position = self.mix(position, key);

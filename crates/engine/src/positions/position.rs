@@ -1,7 +1,7 @@
 //! A position: the number of a file and an offset in it, packed into one integer.
 
-/// Bits of the offset in a position; the others are the number of the file. No file is larger than a PiB, and no more
-/// files are opened than the other bits can number.
+/// Number of bits of the offset in a position; the other bits are the number of the file. No file is larger than a
+/// PiB, and at most as many files are opened as the other bits can represent.
 const FILE_BITS: u32 = 50;
 
 /// The position at `offset` in file `file`.

@@ -1,4 +1,4 @@
-//! Requests of a random job that continue others.
+//! Sequential runs in a random job.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,7 +14,7 @@ pub(super) struct Runs {
 }
 
 struct State {
-    /// Requests up to the next one whose position is drawn, with that one.
+    /// Number of requests until the next drawn position, including that request.
     left: u32,
     /// Start and end of the last read, and of the last write.
     last: [(u64, u64); 2],
@@ -32,8 +32,8 @@ impl Runs {
         }
     }
 
-    /// Position of the next request in a span of `length` bytes; `None` where it is to be drawn, also at the span's
-    /// end. As in fio reads and writes continue their own kind, and all count for the next one that is drawn.
+    /// Position of the next request in a span of `length` bytes; `None` if it must be drawn, also at the span's end.
+    /// As in fio, reads and writes continue their own kind, and all of them count towards the next drawn position.
     pub(super) fn position(
         &self,
         direction: Direction,
@@ -60,7 +60,7 @@ impl Runs {
         } else {
             end
         };
-        // Where none is ever drawn the job is sequential, and begins again.
+        // If no position is ever drawn the job is sequential, and restarts at the beginning.
         let at_end = (share <= 0.0).then_some(0);
         if position + bytes > length {
             at_end
@@ -69,7 +69,7 @@ impl Runs {
         }
     }
 
-    /// Notes the position of a request, which the next one of its kind continues.
+    /// Notes the position of a request, for the next one of its kind.
     pub(super) fn issued(&self, direction: Direction, position: u64, bytes: u64) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.last[kind(direction)] = (position, position + bytes);
@@ -84,7 +84,7 @@ fn kind(direction: Direction) -> usize {
 mod tests {
     use super::*;
 
-    /// The positions of blocks of one byte, where those that are drawn are `drawn` in turn.
+    /// The positions of blocks of one byte, with the drawn positions `drawn`.
     fn positions(rules: SequentialRuns, drawn: &[u64], of: &[Direction]) -> Vec<u64> {
         let runs = Runs::new(rules);
         let mut random = Random::new(1);
@@ -107,8 +107,8 @@ mod tests {
         }
     }
 
-    /// Follows fio 3.33 with `rw=randread:4` in 16 blocks: `--debug=io` shows the positions. At the end it draws
-    /// another.
+    /// Compared with fio 3.33 with `rw=randread:4` in 16 blocks: `--debug=io` prints the positions. At the end of the
+    /// span it draws another.
     #[test]
     fn so_many_requests_follow_each_other() {
         let reads = [Direction::Read; 16];
@@ -122,7 +122,7 @@ mod tests {
         );
     }
 
-    /// Follows fio with `rw=randrw:4`: a write at the start goes on at 0, as none was before.
+    /// Compared with fio with `rw=randrw:4`: the first write starts at 0, as there was none before.
     #[test]
     fn reads_and_writes_continue_their_own_kind() {
         let (r, w) = (Direction::Read, Direction::Write);
@@ -145,7 +145,7 @@ mod tests {
         };
         assert_eq!(count(1.0), 10_000);
         assert_eq!(count(0.0), 0);
-        // Binomial: a deviation of 46.
+        // Binomial: a standard deviation of 46.
         assert!(count(0.3).abs_diff(3000) < 300, "{}", count(0.3));
     }
 

@@ -4,7 +4,7 @@ use record::RandomDistribution;
 
 use crate::random::Random;
 
-/// Generator of ranks below a bound, of which 0 is the most frequent, or with a bell curve the middle.
+/// Generator of ranks below a bound, of which 0 is the most frequent, or the middle for a bell curve.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum SkewedRanks {
     Zipf(Zipf),
@@ -47,7 +47,7 @@ fn uniform(random: &mut Random) -> f64 {
     (random.next() >> 11) as f64 / (1_u64 << 53) as f64
 }
 
-/// A bell curve as fio has it (lib/gauss.c): the mean of twelve even numbers, and an even deviation.
+/// A bell curve as in fio (lib/gauss.c): the mean of twelve uniform numbers, and a uniform deviation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BellCurve {
     ranks: f64,
@@ -86,7 +86,7 @@ pub(crate) struct Zipf {
     first: f64,
     /// The area up to the last rank and a half.
     last: f64,
-    /// Largest distance above its rank at which a number is accepted without evaluating the area.
+    /// Maximum distance above its rank at which a number is accepted without evaluating the area.
     sure: f64,
 }
 
@@ -118,7 +118,7 @@ impl Zipf {
     /// The `x` up to which the area is `area`.
     fn inverse(&self, area: f64) -> f64 {
         let power = 1.0 - self.theta;
-        // Rounding could take the root of a number below zero.
+        // Rounding could otherwise give the root of a negative number.
         (area * power + 1.0).max(0.0).powf(1.0 / power)
     }
 
@@ -150,7 +150,7 @@ mod tests {
             let all: f64 = (1..=20).map(|rank| f64::from(rank).powf(-theta)).sum();
             for (rank, seen) in seen.iter().enumerate() {
                 let wanted = 2e5 * (rank as f64 + 1.0).powf(-theta) / all;
-                // Five deviations of a Poisson count.
+                // Five standard deviations of a Poisson count.
                 let apart = (f64::from(*seen) - wanted).abs();
                 assert!(
                     apart < 5.0 * wanted.sqrt() + 1.0,
@@ -172,7 +172,7 @@ mod tests {
         }
     }
 
-    /// The mean of twelve even numbers has a deviation of a twelfth of their range.
+    /// The mean of twelve uniform numbers has a standard deviation of a twelfth of their range.
     #[test]
     fn a_bell_curve_has_two_thirds_within_its_deviation() {
         let share = |deviation: f64, width: u64| {
@@ -182,7 +182,7 @@ mod tests {
             draws.count() as f64 / 1e5
         };
         assert!((share(0.0, 1000) - 0.683).abs() < 0.01);
-        // With an even deviation of ±3000 the whole has one of 2000.
+        // With a uniform deviation of ±3000 the total standard deviation is 2000.
         assert!((share(0.5, 2000) - 0.63).abs() < 0.03);
     }
 

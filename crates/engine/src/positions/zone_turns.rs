@@ -1,13 +1,13 @@
-//! Random positions in one zone after another.
+//! Random positions in one zone after the other.
 
 use crate::random::{Random, derive_seed};
 
 use super::permutation::Permutation;
 
-/// Rules of zones that are used in turn, in bytes.
+/// Rules of zones that are used one after the other, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ZoneRules {
-    /// Bytes transferred in a zone before the next one.
+    /// Number of bytes transferred in a zone before the next one is used.
     pub size: u64,
     /// Length of a zone.
     pub range: u64,
@@ -25,11 +25,11 @@ pub(super) struct ZoneTurns {
     rules: ZoneRules,
     /// Start of the zone.
     zone: u64,
-    /// Bytes transferred in it.
+    /// Number of bytes transferred in it.
     moved: u64,
-    /// Requests drawn in it.
+    /// Number of requests drawn in it.
     drawn: u64,
-    /// Zones used so far.
+    /// Number of zones used so far.
     turn: u64,
 }
 
@@ -44,7 +44,7 @@ impl ZoneTurns {
         }
     }
 
-    /// Place of the next request in a span of `length` bytes.
+    /// Position of the next request in a span of `length` bytes.
     pub(super) fn next(
         &mut self,
         length: u64,

@@ -1,4 +1,4 @@
-//! A block that can be checked by itself: its header has its offset, the number of its write and its checksum.
+//! Blocks that can be verified by themselves: the header has the offset, the number of the write and a checksum.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ const MAGIC: u64 = u64::from_le_bytes(*b"dsverify");
 /// Length of a header: magic, offset, number, length, checksum.
 pub(crate) const HEADER: usize = 32;
 const SUM: usize = 28;
-/// Distance between the words that make pages without a header differ.
+/// Distance between the words that make pages without a header unique, in bytes.
 const PAGE: usize = 4096;
 
 /// Layout of blocks.
@@ -22,7 +22,7 @@ pub(super) struct Layout {
     pattern_only: bool,
 }
 
-/// Mismatch between what was read and what was written.
+/// Mismatch between the data that was read and the data written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mismatch {
     NoHeader,
@@ -84,7 +84,7 @@ impl Layout {
         }
     }
 
-    /// Checks `data`, which was read at `position`; `number` is that of its last write, where that is known.
+    /// Checks `data`, which was read at `position`; `number` is that of its last write, if known.
     pub(super) fn check(
         &self,
         data: &[u8],
@@ -145,20 +145,20 @@ impl Layout {
         }
     }
 
-    /// Position of the header in a block, which may be a shorter one at the end of a request.
+    /// Offset of the header in a block, which may be shorter at the end of a request.
     fn header_of(&self, block: &[u8]) -> usize {
         self.header_at.min(block.len() - HEADER)
     }
 }
 
-/// Fills a block with the pattern again and again.
+/// Fills a block with repetitions of the pattern.
 fn repeat(block: &mut [u8], pattern: &[u8]) {
     for part in block.chunks_mut(pattern.len()) {
         part.copy_from_slice(&pattern[..part.len()]);
     }
 }
 
-/// Makes each page of a block differ from all others, so that no device takes two for one.
+/// Makes each page of a block unique, so that no device deduplicates it.
 fn vary(block: &mut [u8], by: u64) {
     for (index, page) in block.chunks_mut(PAGE).enumerate() {
         if let Some(word) = page.first_chunk_mut::<8>() {
@@ -167,7 +167,7 @@ fn vary(block: &mut [u8], by: u64) {
     }
 }
 
-/// The sum of all of a block but the sum itself.
+/// The checksum of a block, without the checksum field.
 fn sum(block: &[u8], header: usize) -> u32 {
     let before = crc32c(0, &block[..header + SUM]);
     crc32c(before, &block[header + HEADER..])

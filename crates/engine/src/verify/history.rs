@@ -1,4 +1,4 @@
-//! Positions and numbers of the writes of a phase, for reading them back.
+//! Positions and numbers of the writes of a phase, to read them back.
 
 use std::collections::BTreeMap;
 
@@ -15,19 +15,19 @@ pub(super) struct WriteRecord {
 pub(super) struct History {
     /// Number of the last write.
     last: u64,
-    /// Writes that were neither overwritten nor read back, by their positions.
+    /// Writes that were neither overwritten nor read back, by position: length and number.
     writes: BTreeMap<u64, (u64, u64)>,
     /// Writes in flight.
     in_flight: Vec<WriteRecord>,
-    /// Completed writes that wait to be read back.
+    /// Completed writes that are to be read back next.
     pending: Vec<WriteRecord>,
-    /// Writes that overlapped another one in flight, so that it is unknown which came last.
+    /// Number of writes that overlapped another one in flight, so that it is unknown which came last.
     pub unjudged: u64,
 }
 
 impl History {
-    /// Adds a write of `bytes` at `position` that is issued, and returns its number. With `keeps` it is kept for
-    /// reading back.
+    /// Adds a write of `bytes` at `position` that is issued, and returns its number. With `keeps` it is kept to be
+    /// read back.
     pub(super) fn issue(&mut self, position: u64, bytes: u64, keeps: bool) -> u64 {
         self.last += 1;
         let write = WriteRecord {
@@ -77,7 +77,7 @@ impl History {
         }
     }
 
-    /// Takes the writes that wait to be read back and were not overwritten.
+    /// Takes the writes that are to be read back and were not overwritten.
     pub(super) fn take_pending(&mut self) -> Vec<WriteRecord> {
         let mut pending = std::mem::take(&mut self.pending);
         pending.retain(|write| self.is_last(write));
@@ -98,7 +98,7 @@ impl History {
         self.writes.get(&write.position) == Some(&(write.bytes, write.number))
     }
 
-    /// Writes that were neither overwritten nor read back, by their positions.
+    /// Writes that were neither overwritten nor read back, by position.
     pub(super) fn all(&self) -> Vec<WriteRecord> {
         let write = |(position, (bytes, number)): (&u64, &(u64, u64))| WriteRecord {
             position: *position,
@@ -145,14 +145,14 @@ mod tests {
             history.issue(position, bytes, true);
             history.completed(position, true);
         }
-        // The third lies over the first and the second, and the last over the fourth.
+        // The third overlaps the first and the second, and the last the fourth.
         assert_eq!(positions(&history), [(8, 3), (64, 5)]);
         let pending = history.take_pending();
         let numbers: Vec<u64> = pending.iter().map(|write| write.number).collect();
         assert_eq!(numbers, [3, 5]);
         assert!(history.take_pending().is_empty());
         assert_eq!(history.unjudged, 0);
-        // One is written over while both are read back; the other is not read again.
+        // One is overwritten while both are read back; the other is not read again.
         history.issue(64, 8, true);
         let read: Vec<bool> = pending.iter().map(|w| history.was_read_back(w)).collect();
         assert_eq!(
@@ -185,7 +185,7 @@ mod tests {
         history.failed(0);
         history.completed(8, true);
         assert_eq!(positions(&history), [(8, 2)]);
-        // What was there before is not known either.
+        // The earlier data is unknown too.
         history.issue(8, 8, true);
         history.failed(8);
         assert_eq!(positions(&history), []);

@@ -1,5 +1,5 @@
-//! Verification of written data: each write is filled so that it can be checked by itself, and is read back after a
-//! number of writes or at the end. A job that only reads checks what it reads.
+//! Verification of written data: each write is filled so that it can be verified by itself, and is read back after a
+//! number of writes or at the end. A job that only reads verifies everything that it reads.
 
 mod block;
 mod history;
@@ -28,7 +28,7 @@ pub(crate) struct Verifier<'a> {
     files: &'a [&'a File],
     layout: Layout,
     rules: Verify,
-    /// True for a job that only reads, which checks all that it reads.
+    /// True for a job that only reads, which verifies all reads.
     checks_reads: bool,
     largest: usize,
     readers: usize,
@@ -37,7 +37,7 @@ pub(crate) struct Verifier<'a> {
 }
 
 impl<'a> Verifier<'a> {
-    /// The verifier of `workload` on its `files`, if it has one.
+    /// The verifier of `workload` on its `files`; `None` if it verifies nothing.
     pub(crate) fn of(workload: &Workload, files: &'a [&'a File]) -> Option<Verifier<'a>> {
         let rules = workload.details.as_ref()?.verify.clone()?;
         Some(Verifier {
@@ -52,7 +52,7 @@ impl<'a> Verifier<'a> {
         })
     }
 
-    /// Fills the data of a write that is issued next.
+    /// Fills the data of the write that is issued next.
     pub(crate) fn prepare_write(&self, position: u64, data: &mut [u8]) {
         let keeps = self.rules.reads_back || self.rules.backlog > 0;
         let number = self.history().issue(position, data.len() as u64, keeps);
@@ -80,7 +80,7 @@ impl<'a> Verifier<'a> {
         self.count(position, checked.map_err(|mismatch| mismatch.to_string()));
     }
 
-    /// Number of writes after which they are read back; 0 never.
+    /// Number of writes after which they are read back; 0 for never.
     pub(crate) fn backlog(&self) -> u32 {
         self.rules.backlog
     }
@@ -91,8 +91,7 @@ impl<'a> Verifier<'a> {
         self.read_back(&pending, interrupt);
     }
 
-    /// Reads back all writes that were not read back yet, where the job asks for it, after the last one has
-    /// completed.
+    /// Reads back all writes that were not read back yet, after the last one has completed, if the job requests it.
     pub(crate) fn read_all(&self, interrupt: &AtomicBool) {
         if self.rules.reads_back && !self.checks_reads && !self.is_fatal() {
             let all = self.history().all();
@@ -100,7 +99,7 @@ impl<'a> Verifier<'a> {
         }
     }
 
-    /// True if a check has failed, and that ends the phase.
+    /// True if a check has failed and this ends the phase.
     pub(crate) fn is_fatal(&self) -> bool {
         self.rules.fatal && self.result().failed > 0
     }
@@ -145,7 +144,7 @@ impl<'a> Verifier<'a> {
         }
     }
 
-    /// Reads one write back and checks it, unless it was overwritten meanwhile.
+    /// Reads a write back and verifies it, unless it was overwritten meanwhile.
     fn check(&self, write: &WriteRecord, data: &mut [u8]) {
         let number = self.rules.in_sequence.then_some(write.number);
         let checked = match self.read_at(write.position, data) {

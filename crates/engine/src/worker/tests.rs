@@ -17,7 +17,7 @@ use record::{Bytes, Pattern, Workload};
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1_000 * MS;
 
-/// Runs one worker over `disk` for `seconds`, and gives its windows' flows and its end.
+/// Runs one worker over `disk` for `seconds`; returns its windows and its end.
 fn run(
     workload: &Workload,
     disk: SimulatedDisk,
@@ -124,9 +124,9 @@ fn a_closed_loop_does_depth_over_latency() {
     );
 }
 
-/// A host that is busy with others: at the ends of windows the thread has no processor, and sends them late.
-/// Measured by the length of a window, 60 ms after a late end would be idle, and a pause of 1.5 s all in the first of
-/// its windows.
+/// The thread has no processor at the ends of windows, as on a busy host, and sends them late. Measured by the nominal
+/// length of a window, 60 ms after a late end would count as idle, and all of a pause of 1.5 s would be in the first
+/// of its windows.
 #[test]
 fn a_thread_that_never_waits_is_busy_in_every_window_however_late_it_is_sent() {
     let mut disk = SimulatedDisk::new(MS);
@@ -189,7 +189,7 @@ fn the_number_of_requests_is_kept_exactly() {
     let (windows, end) = run(&workload, SimulatedDisk::new(MS), 3, Some(100)).unwrap();
     assert!(windows.is_empty());
     assert_eq!(ops_of(&end.cut.flows), 100);
-    // 100 requests, 7 at a time, of 1 ms each.
+    // 100 requests of 1 ms, 7 at a time.
     assert_eq!(end.cut.ticks, 15 * MS);
 }
 
@@ -272,7 +272,7 @@ fn a_commit_of_several_writers_counts_from_the_first_write() {
     assert_eq!(commit.latency.min(), 2 * MS, "the writes' time is in it");
 }
 
-/// A workload with details, on a disk with a latency of a millisecond.
+/// A workload with these options, on a disk with a latency of a millisecond.
 fn with_details(details: record::JobOptions) -> Workload {
     Workload {
         details: Some(Box::new(details)),
@@ -318,7 +318,7 @@ fn sizes_that_differ_are_requested_and_counted_each_as_it_is() {
         bytes as f64 / slices.iter().map(|slice| slice.ops).sum::<u64>() as f64
     };
     assert!((mean(Direction::Write) - 8192.0).abs() < 1e-9);
-    // 8,000 reads of 4 and 64 KiB: the mean's deviation is 343 bytes.
+    // 8,000 reads of 4 and 64 KiB: the standard deviation of the mean is 343 bytes.
     let read = mean(Direction::Read);
     assert!((read - 34.0 * 1024.0).abs() < 2000.0, "{read}");
 }
@@ -334,18 +334,18 @@ fn a_phase_ends_when_its_bytes_are_issued() {
     assert_eq!(ops_of(&total), 101);
 }
 
-/// Requests of 1 ms and pauses of 3 ms: by fio's rule so many requests a cycle of so many milliseconds.
+/// Requests of 1 ms and pauses of 3 ms: number of requests in a cycle and its length in milliseconds, by fio's rule.
 #[test]
 fn think_time_begins_when_nothing_is_in_flight_and_that_counts_for_the_next() {
     for (depth, every, counts_issued, requests, cycle) in [
         (1, 1, false, 1, 4),
         (2, 2, false, 2, 4),
-        // What was in flight lets the next pause follow one request.
+        // The requests in flight count, so that the next pause follows a single request.
         (16, 1, false, 1, 4),
         // 16 requests, 6 more until 8 have completed, and one between the two pauses.
         (16, 8, false, 23, 9),
         (4, 16, false, 16, 7),
-        // Of those that were issued none is left over for the next pause.
+        // Issued requests are counted, so that none is left over for the next pause.
         (16, 8, true, 8, 4),
     ] {
         let mut workload = with_pauses(record::ThinkTime {
@@ -379,7 +379,7 @@ fn think_time_may_follow_a_time_of_requests() {
     assert!(ops.abs_diff(4 * 20 * 200) <= 160, "{ops}");
 }
 
-/// Of 1000 requests a second, the writes reach their own rate, at most the share that the mix gives them.
+/// With 1000 requests a second, the writes reach their own rate, at most the share that the mix gives them.
 #[test]
 fn one_direction_may_have_a_rate_and_the_other_has_the_rest() {
     for (per_s, expected) in [(50.0, 50), (5000.0, 500)] {
@@ -398,7 +398,7 @@ fn one_direction_may_have_a_rate_and_the_other_has_the_rest() {
             slices.iter().map(|slice| slice.ops).sum::<u64>()
         });
         assert!((reads + writes).abs_diff(4000) <= 2, "{reads} {writes}");
-        // Drawn: a deviation of 32.
+        // Random: a standard deviation of 32.
         let chance = if per_s < 500.0 { 3 } else { 150 };
         assert!(writes.abs_diff(4 * expected) <= chance, "{writes}");
     }
@@ -411,16 +411,16 @@ fn paced_with_pauses(rate: f64) -> Workload {
     workload
 }
 
-/// Pauses of 3 ms after requests of 1 ms let 250 a second through, whatever rate is due; below that the rate holds.
+/// Pauses of 3 ms after requests of 1 ms permit 250 a second, whatever rate is due; a lower rate is reached.
 #[test]
 fn think_time_limits_a_rate() {
     for (rate, expected) in [(100.0, 100), (1000.0, 250)] {
         let workload = paced_with_pauses(rate);
         let (windows, end) = run(&workload, SimulatedDisk::new(MS), 20, None).unwrap();
         let in_time: u64 = windows.iter().map(|window| ops_of(&window.flows)).sum();
-        // Poisson arrivals: a deviation of 45.
+        // Poisson arrivals: a standard deviation of 45.
         assert!(in_time.abs_diff(20 * expected) < 200, "{rate}: {in_time}");
-        // What is due in vain waits.
+        // Requests that cannot be issued wait.
         let longest = total(&windows, &end, &workload)[0]
             .as_ref()
             .unwrap()
@@ -430,8 +430,8 @@ fn think_time_limits_a_rate() {
     }
 }
 
-/// Four requests of 1 ms at gaps of 5 ms, and then a pause of 40 ms: as many in 44 ms where it is made up for, in 55 ms
-/// where it stops the rate. One of 2 ms, which is shorter than a gap, is added to 20 ms.
+/// Four requests of 1 ms with gaps of 5 ms, and then a pause of 40 ms: the next four follow in 44 ms if the delay is
+/// made up for, in 55 ms if the pause stops the rate. A pause of 2 ms, which is shorter than a gap, is added to 20 ms.
 #[test]
 fn think_time_may_stop_a_rate() {
     for (pause, made_up, stopped) in [(40, 91, 73), (2, 200, 182)] {
@@ -454,8 +454,8 @@ fn think_time_may_stop_a_rate() {
     }
 }
 
-/// A request that was due in a pause waits for the worker, and one that was due in a stall of the disk for the disk,
-/// though a pause comes behind it.
+/// A request that was due in a pause waits for the worker, and one that was due in a stall of the disk waits for the
+/// disk, even if a pause follows.
 #[test]
 fn a_stall_before_a_pause_is_in_the_latencies() {
     let workload = paced_with_pauses(100.0);
@@ -464,10 +464,10 @@ fn a_stall_before_a_pause_is_in_the_latencies() {
     let (windows, end) = run(&workload, disk, 20, None).unwrap();
     let flows = total(&windows, &end, &workload);
     let latency = &flows[0].as_ref().unwrap().latency;
-    // Of 2000 a hundred were due in the stall.
+    // A hundred of 2000 were due in the stall.
     let slow = latency.quantile(0.97);
     assert!(slow > 300 * MS, "{slow}");
-    // With 100 a second a third of all is due in a pause, of which nothing waits.
+    // With 100 a second a third of all is due in a pause, which is not part of their latency.
     let usual = latency.quantile(0.5);
     assert!(usual < 2 * MS, "{usual}");
 }
@@ -485,7 +485,7 @@ fn think_time_of_a_worker_that_syncs_begins_after_the_sync() {
     assert!(writes.abs_diff(1000) <= 2, "{writes}");
 }
 
-/// The count of failed requests, and the error of the first.
+/// The number of failed requests, and the position and error of the first.
 fn failed(end: &WorkerEnd) -> (u64, u64, &str) {
     (end.failed.reads, end.failed.writes, &end.failed.first)
 }
@@ -513,7 +513,7 @@ fn a_non_fatal_error_is_counted_and_in_no_figure() {
         first.starts_with("a read at byte 40960 failed: "),
         "{first}"
     );
-    // Reads are ended by the errors of writes, and by short requests.
+    // The setting for writes does not apply to reads, and short requests are fatal.
     let error = run(&workload, failing(libc::ENOSPC), 3, Some(100)).unwrap_err();
     assert!(
         error.to_string().contains("a read at byte 40960"),
@@ -546,7 +546,7 @@ fn a_write_that_follows_a_discard_waits_for_it_and_both_are_counted() {
     assert_eq!(end.cut.ticks, 50 * MS);
 }
 
-/// Blocks that are discarded when the time is over are still written.
+/// Blocks that are discarded at the end of the time are still written.
 #[test]
 fn no_block_is_left_discarded_at_the_end() {
     let mut workload = with_details(record::JobOptions {
@@ -564,7 +564,7 @@ fn no_block_is_left_discarded_at_the_end() {
     assert_eq!(write.latency.count(), trim.latency.count());
 }
 
-/// A disk that answers no read between the second and the fourth second.
+/// A disk that completes no read between the second and the fourth second.
 #[test]
 fn a_request_that_takes_too_long_ends_the_phase_unless_it_is_to_go_on_with_that_error() {
     let stalled = || {
@@ -593,7 +593,7 @@ fn a_request_that_takes_too_long_ends_the_phase_unless_it_is_to_go_on_with_that_
         "{text}"
     );
     assert!(run(&late(3 * SECOND, &[]), stalled(), 6, None).is_ok());
-    // It is counted among those that failed, and its latency is kept.
+    // It counts as failed, and its latency is kept.
     let workload = late(10 * MS, &[libc::ETIMEDOUT]);
     let (windows, end) = run(&workload, stalled(), 6, None).unwrap();
     assert_eq!(end.failed.reads, 1);

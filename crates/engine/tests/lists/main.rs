@@ -1,5 +1,4 @@
-//! Lists of requests on real files: both interfaces to the kernel must issue each request once, and report
-//! its result.
+//! Lists of requests on real files: both interfaces to the kernel must issue each request once, and report its result.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(clippy::print_stdout, reason = "a test that is skipped says so")]
@@ -30,7 +29,7 @@ struct Scratch {
     path: PathBuf,
 }
 
-/// A file of `size` bytes that are all 7, in the build's own folder, which is on a disk.
+/// A file of `size` bytes of 7, in the build's folder, which is on a disk.
 fn scratch(size: u64) -> Scratch {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let path = folder.path().join("file");
@@ -105,7 +104,7 @@ fn pieces(end: u64, len: u32) -> Vec<Request> {
         .collect()
 }
 
-/// The same places, to be written.
+/// The same ranges as writes.
 fn writes(requests: Vec<Request>) -> Vec<Request> {
     let write = |request| Request {
         op: Op::Write,
@@ -164,7 +163,7 @@ fn each_request_is_issued_once_and_zeros_are_written_where_requested() {
         assert_eq!((end.kind.kind, end.ended), (kind, EndReason::Complete));
         assert_eq!(good_tags(&reads.done), (0..129).collect::<Vec<_>>());
         assert_eq!(reads.most_seen, 16);
-        // Every third piece, and the short one at the end.
+        // Every third request, and the short one at the end.
         let is_written = |tag: u64| tag.is_multiple_of(3) || tag == 128;
         let some: Vec<Request> = all.into_iter().filter(|r| is_written(r.tag)).collect();
         let mut script = Script::new(writes(some.clone()), |_| 16);

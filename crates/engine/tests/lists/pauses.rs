@@ -1,8 +1,8 @@
-//! Waiting, and being interrupted.
+//! Waits and interrupts of a list.
 
 use super::*;
 
-/// A source that issues a request, waits, and issues another; or waits by a depth of 0.
+/// A source that issues a request, waits, and issues another; or waits with a depth of 0.
 struct Pause {
     began: Instant,
     until: Nanos,
@@ -27,7 +27,7 @@ impl RequestSource for Pause {
     fn next(&mut self, now: Nanos) -> Next {
         self.calls += 1;
         if self.given == 0 {
-            // The run's own clock began when it was set up.
+            // The list's own clock began at its setup.
             self.began = Instant::now().checked_sub(Duration::from(now)).unwrap();
         }
         match self.given {
@@ -53,7 +53,7 @@ fn a_wait_passes_without_spinning_and_then_it_continues() {
     let scratch = scratch(MIB);
     let file = open_direct(&scratch.path);
     for (interface, by_depth) in BOTH.into_iter().flat_map(|c| [(c, false), (c, true)]) {
-        // The first call tests the clock, which would count.
+        // The first call tests the clock, which takes time.
         run(
             &file,
             BufferMode::Reads,
@@ -73,7 +73,7 @@ fn a_wait_passes_without_spinning_and_then_it_continues() {
         run(&file, BufferMode::Reads, interface, &mut source).unwrap();
         let cpu = thread_cpu_time() - cpu;
         assert_eq!(good_tags(&source.done), [1, 2]);
-        // A slow disk may complete the first after the second.
+        // A slow disk may complete the first request after the second.
         source.done.sort_by_key(|done| done.request.tag);
         assert!(
             source.done[0].began < source.done[1].began,
@@ -94,7 +94,7 @@ fn a_wait_passes_without_spinning_and_then_it_continues() {
     }
 }
 
-/// A source of endless requests, which sets the interrupt after a number of them.
+/// A source without an end, which sets the interrupt after a number of requests.
 struct Endless<'a> {
     interrupt: &'a AtomicBool,
     after: u64,

@@ -1,4 +1,4 @@
-//! Threads take io_uring's place where the kernel refuses it, as in containers.
+//! Threads replace io_uring if the kernel refuses it, as in containers.
 
 use super::*;
 

@@ -1,6 +1,7 @@
 //! Properties of every job file, shared by the targets.
 
-/// Reads the text, which may include itself: it is read or refused, and what is read is within its bounds.
+/// Reads the text, which may include itself. It is parsed or refused, and the values of parsed jobs are within their
+/// limits.
 pub fn check(text: &str) {
     let surroundings = fiojob::MachineFacts {
         variable: &|name| name.get(..1).map(|first| first.repeat(20)),

@@ -1,4 +1,4 @@
-//! The right to measure on a host: two at once would measure each other.
+//! The right to measure on a host: two measurements at once would distort each other.
 
 use std::io;
 use std::os::linux::net::SocketAddrExt as _;
@@ -7,22 +7,22 @@ use std::os::unix::net::{SocketAddr, UnixListener};
 use crate::host_line::{AgentVerb, LineVerb, parse};
 use crate::protocol::VerbRequest;
 
-/// Name that is taken while a process measures (unix(7), abstract socket addresses). It is no file: it is gone
-/// with the process that has it, and is one for all users of a host.
+/// Name of the abstract socket that is bound while a process measures (unix(7), abstract socket addresses). It is not
+/// a file: it disappears with its process, and is shared by all users of a host.
 const NAME: &str = "disksmith-fleet-measures";
 
-/// The right to measure on this host for a fleet, as long as this lives.
+/// The right of this process to measure on the host for a fleet, until it is dropped.
 #[derive(Debug)]
 pub(super) struct MeasuringClaim {
     _name: UnixListener,
 }
 
 impl MeasuringClaim {
-    /// Claims the host for a verb; `None` for a program and for a verb that does not measure, or where
-    /// there is no such thing as a claim.
+    /// Claims the host for a verb; `None` for a program, for a verb that does not measure, and where abstract sockets
+    /// are not available.
     ///
     /// # Errors
-    /// A sentence without its end, where another process measures.
+    /// A sentence without its end, if another process measures.
     pub(super) fn of(order: &VerbRequest) -> Result<Option<MeasuringClaim>, String> {
         if !order.program && measures(&order.args) {
             claim(NAME)
@@ -32,7 +32,7 @@ impl MeasuringClaim {
     }
 }
 
-/// True where the result of a verb is worthless while another measures next to it. An error of the line is reported
+/// True if the result of a verb is worthless while another process measures. An error in the command line is reported
 /// where it is run.
 fn measures(words: &[String]) -> bool {
     match parse(words) {
@@ -51,7 +51,7 @@ fn claim(name: &str) -> Result<Option<MeasuringClaim>, String> {
              other, so wait for its end, or end it"
                 .to_owned(),
         ),
-        // Where there are no such sockets, no other process has one either.
+        // Where such sockets are not available, no other process has one either.
         Err(_) => Ok(None),
     }
 }

@@ -7,7 +7,7 @@ use linux::{Root, cloud, machine, process};
 
 use crate::protocol::{DiskFacts, HostFacts};
 
-/// Facts about this host. What cannot be found out stays unknown.
+/// Facts about this host. Unknown values stay empty.
 pub(super) fn facts(root: &Root) -> HostFacts {
     let machine = machine::facts(root, None, None);
     let devices = Devices::read(root).unwrap_or_default();
@@ -18,7 +18,7 @@ pub(super) fn facts(root: &Root) -> HostFacts {
         serial: device.serial.clone(),
     };
     let cloud = cloud::detect(root);
-    // Last, so that it is as fresh as can be when it arrives.
+    // Read last, so that it is as recent as possible on arrival.
     let clock = SystemTime::now().duration_since(UNIX_EPOCH);
     HostFacts {
         hostname: machine.hostname,
@@ -37,7 +37,7 @@ pub(super) fn facts(root: &Root) -> HostFacts {
     }
 }
 
-/// True for a disk of its own, and not for a device that is built on disks.
+/// True for a disk, and not for a device that is built on disks.
 fn is_disk(device: &Device) -> bool {
     matches!(device.kind, BlockDeviceKind::Disk) && !device.is_empty() && !device.hidden
 }

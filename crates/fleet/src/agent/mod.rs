@@ -1,9 +1,9 @@
-//! The agent: what `fleet` runs on a host. It reads orders from standard input and answers on standard
-//! output, one message a line (see [`talk`](crate::protocol)).
+//! The agent, which `fleet` runs on a host. It reads orders from standard input and writes answers to standard output,
+//! one message a line (see [`talk`](crate::protocol)).
 //!
-//! It removes its own file as soon as it runs, so that nothing of it is left even after `kill -9`.
-//! When the input ends, or nothing comes for [`SILENCE`], the connection is lost: it ends what runs,
-//! keeps the answer for the next contact, and ends. All of that takes less than 10 s.
+//! It removes its own file as soon as it runs, so that nothing remains even after `kill -9`. When the input ends, or
+//! no message arrives for [`SILENCE`], the connection counts as lost: it ends the running verb, keeps the answer for
+//! the next connection, and exits. All of that takes less than 10 s.
 
 mod claim;
 mod facts;
@@ -34,14 +34,14 @@ use ui::context::Context;
 use ui::exit::{CommandEnd, ExitClass as _, Outcome};
 use ui::signals;
 
-/// Prefix of the name of the folder that the program is sent to.
+/// Prefix of the name of the folder that the program is uploaded to.
 const FOLDER_PREFIX: &str = "disksmith-agent.";
 /// Interval at which timers are checked.
 const POLL: Duration = Duration::from_millis(100);
 /// Maximum number of messages that wait for a slow connection before keep-alive messages are dropped.
 const MAX_PENDING_MESSAGES: usize = 16;
 
-/// Runs the agent until the end is ordered, or the connection is lost.
+/// Runs the agent until it is told to end, or the connection is lost.
 pub(crate) fn agent(context: &Context) -> Outcome {
     remove_own_file();
     let interrupt = signals::interrupt_flag().refused()?;
@@ -79,8 +79,8 @@ pub(crate) fn agent(context: &Context) -> Outcome {
     Ok(CommandEnd::Done)
 }
 
-/// Removes the program's file and its folder, if it is in one that was made for it. What runs keeps
-/// its file until it ends.
+/// Removes the program's file and its folder, if the folder was created for it. A running program keeps its file until
+/// it ends.
 fn remove_own_file() {
     let Ok(own) = std::env::current_exe() else {
         return;
@@ -107,7 +107,7 @@ fn small_thread(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<
 enum Event {
     /// A message of `fleet`.
     Message(ToAgent),
-    /// A line of `fleet` that is no message.
+    /// A line of `fleet` that is not a message.
     Invalid(String),
     /// `fleet` closed the connection.
     Disconnected,
@@ -117,7 +117,7 @@ enum Event {
     Ended(Box<protocol::EndedVerb>),
 }
 
-/// Writer of messages, on a thread of its own, since a connection that is stuck must not hold up the end.
+/// Writer of messages on a separate thread, since a blocked connection must not delay the end.
 struct MessageWriter {
     messages: Sender<FromAgent>,
     waiting: Arc<AtomicUsize>,
@@ -145,11 +145,11 @@ impl MessageWriter {
 
     fn send(&self, message: FromAgent) {
         self.waiting.fetch_add(1, Relaxed);
-        // Where the connection is lost, an event reports it.
+        // If the connection is lost, an event reports it.
         let _ = self.messages.send(message);
     }
 
-    /// Sends a message unless many are waiting.
+    /// Sends a message unless many are already waiting.
     fn send_unless_busy(&self, message: FromAgent) {
         if self.waiting.load(Relaxed) < MAX_PENDING_MESSAGES {
             self.send(message);
@@ -166,7 +166,7 @@ impl MessageWriter {
     }
 }
 
-/// The agent at work.
+/// A running agent.
 struct Agent {
     root: Root,
     events: Sender<Event>,
@@ -217,7 +217,7 @@ impl Agent {
 
     fn handle(&mut self, message: ToAgent) {
         match message {
-            // The end is for who serves.
+            // The caller handles the end.
             ToAgent::Alive | ToAgent::End => {}
             ToAgent::Facts => {
                 let facts = facts::facts(&self.root);
@@ -232,7 +232,7 @@ impl Agent {
                 self.run(order, Some(Box::new(on_line)));
             }
             ToAgent::Round(round) => {
-                // Where it has ended meanwhile, that is reported.
+                // If it has ended meanwhile, that is reported.
                 if let Some(task) = &mut self.task {
                     task.send(&round);
                 }
@@ -281,14 +281,14 @@ impl Agent {
         }
     }
 
-    /// Keeps an answer until it is collected. An interactive verb has reported all its results.
+    /// Keeps an answer until it is collected. An interactive verb has already reported all its results.
     fn keep(&self, ended: &protocol::EndedVerb) {
         if !is_interactive(&ended.order) {
             self.spool.keep(ended);
         }
     }
 
-    /// Ends what runs, and keeps its answer for the next contact.
+    /// Ends the running verb, and keeps its answer for the next connection.
     fn end(&mut self, arriving: &Receiver<Event>) {
         if let Some(task) = self.task.take() {
             task.stop(EndedBy::Loss, END_TIMEOUT);

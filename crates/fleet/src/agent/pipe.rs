@@ -1,4 +1,4 @@
-//! Output of a verb, read on threads of their own so that no pipe is ever full.
+//! Output of a verb, read on separate threads so that a pipe never fills up.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::ChildStdout;
@@ -14,12 +14,12 @@ pub(super) type LineHandler = Box<dyn FnMut(String) + Send>;
 pub(super) enum VerbOutput {
     /// Kept for the answer.
     Kept(Option<BufferedPipe>),
-    /// Handed on line by line, on a thread.
+    /// Forwarded line by line, on a thread.
     HandedOn(Option<JoinHandle<()>>),
 }
 
 impl VerbOutput {
-    /// Hands on each line, and keeps none.
+    /// Forwards each line without keeping it.
     pub(super) fn forward_lines(pipe: Option<ChildStdout>, mut on_line: LineHandler) -> VerbOutput {
         let hand_on = move || {
             let Some(pipe) = pipe else { return };
@@ -30,8 +30,8 @@ impl VerbOutput {
         VerbOutput::HandedOn(thread::Builder::new().spawn(hand_on).ok())
     }
 
-    /// Output that was kept; lines are handed on until then at the latest. Processes that the verb has left behind may
-    /// hold the pipe open.
+    /// The kept output; forwarding of lines is waited for until `until`. Processes that the verb has left behind may
+    /// keep the pipe open.
     pub(super) fn text(&self, until: Instant) -> String {
         match self {
             VerbOutput::Kept(kept) => kept.as_ref().map(BufferedPipe::text).unwrap_or_default(),

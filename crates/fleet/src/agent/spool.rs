@@ -1,8 +1,8 @@
-//! Answers that were not collected yet, next to the place of the user's ledger: root's in
-//! `/var/lib/disksmith/fleet`, others' in `~/.local/state/disksmith/fleet`.
+//! Answers that are not yet collected, in a folder beside the user's ledger: root's in `/var/lib/disksmith/fleet`,
+//! others' in `~/.local/state/disksmith/fleet`.
 //!
-//! An answer is put there before it is sent, and removed when `fleet` has it in its ledger. One that
-//! is not collected is kept for [`RETENTION_DAYS`] days; of very many the oldest go first.
+//! An answer is stored there before it is sent, and removed when `fleet` has it in its ledger. An answer that is not
+//! collected is kept for [`RETENTION_DAYS`] days; beyond [`MAX_ANSWERS`] the oldest are removed first.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write as _};
@@ -14,14 +14,14 @@ use crate::protocol::EndedVerb;
 
 /// Days for which an answer is kept.
 const RETENTION_DAYS: u64 = 30;
-/// The most answers that are kept.
+/// Maximum number of answers that are kept.
 const MAX_ANSWERS: usize = 64;
 /// Suffix of an answer's file.
 const SUFFIX: &str = ".json";
 /// Suffix of an answer that cannot be read.
 const UNREADABLE_SUFFIX: &str = "unread";
 
-/// Folder of answers; none, where the user has no place for it.
+/// Folder of answers; `None` if the user has no suitable folder.
 pub(super) struct Spool {
     folder: Option<PathBuf>,
 }
@@ -37,13 +37,13 @@ impl Spool {
         spool
     }
 
-    /// The names of what is kept, the oldest first.
+    /// The names of the kept answers, the oldest first.
     pub(super) fn names(&self) -> Vec<String> {
         let files = self.files();
         files.into_iter().map(|(_, name)| name).collect()
     }
 
-    /// Keeps an answer. Where it cannot be written, as on a full disk, the answer is still sent while the connection
+    /// Keeps an answer. If it cannot be written, as on a full disk, the answer is still sent while the connection
     /// lasts.
     pub(super) fn keep(&self, ended: &EndedVerb) {
         if let Some(folder) = &self.folder {
@@ -51,10 +51,10 @@ impl Spool {
         }
     }
 
-    /// The answer of a name.
+    /// The answer with this name.
     ///
     /// # Errors
-    /// A sentence, where it does not exist or cannot be read.
+    /// A sentence, if it does not exist or cannot be read.
     pub(super) fn get(&self, name: &str) -> Result<EndedVerb, String> {
         let file = self
             .file(name)
@@ -71,7 +71,7 @@ impl Spool {
         })
     }
 
-    /// Removes an answer, and the folder with the last of them.
+    /// Removes an answer, and the folder when it is empty.
     pub(super) fn forget(&self, name: &str) {
         if let Some(file) = self.file(name) {
             let _ = fs::remove_file(file);
@@ -79,7 +79,7 @@ impl Spool {
         self.remove_empty();
     }
 
-    /// Removes answers that are too old or too many.
+    /// Removes answers that are too old, and the oldest if there are too many.
     fn remove_old(&self) {
         self.remove_old_aside();
         let files = self.files();
@@ -94,7 +94,7 @@ impl Spool {
         }
     }
 
-    /// Removes what was put aside and is too old.
+    /// Removes unreadable answers that are too old.
     fn remove_old_aside(&self) {
         let Some(Ok(entries)) = self.folder.as_ref().map(fs::read_dir) else {
             return;
@@ -111,11 +111,11 @@ impl Spool {
         }
     }
 
-    /// Removes an empty folder, and the one above it that was made for it.
+    /// Removes an empty folder, and its parent that was created for it.
     fn remove_empty(&self) {
         if let Some(folder) = &self.folder {
             let above = folder.parent();
-            // Only what is empty can be removed like this.
+            // This call only removes empty folders.
             if fs::remove_dir(folder).is_ok()
                 && let Some(above) = above
             {
@@ -139,7 +139,7 @@ impl Spool {
         files
     }
 
-    /// Path of the file of an answer; `None` for a name that could lead elsewhere.
+    /// Path of the file of an answer; `None` for a name that could lead to another folder.
     fn file(&self, name: &str) -> Option<PathBuf> {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
         let fits = !name.is_empty() && !name.starts_with('.') && name.bytes().all(plain);
@@ -148,7 +148,7 @@ impl Spool {
     }
 }
 
-/// Writes an answer under another name first, and renames it: half of an answer is worth nothing.
+/// Writes an answer under another name first, and renames it: an incomplete answer is worthless.
 fn write(folder: &Path, ended: &EndedVerb) -> io::Result<()> {
     DirBuilder::new()
         .recursive(true)

@@ -1,4 +1,4 @@
-//! A verb that runs on the host: this program once more, in a process group of its own; or another program.
+//! A verb that runs on the host: another process of this program in a separate process group, or another program.
 
 use std::fs::{self, DirBuilder};
 use std::os::fd::OwnedFd;
@@ -24,20 +24,20 @@ use crate::protocol::rounds::Round;
 use crate::protocol::{EndedBy, EndedVerb, MAX_STREAM_BYTES, VerbRequest};
 use crate::rounds;
 
-/// Time for a verb to end where the connection is lost, before it is killed: its I/O ends within 10 s then,
-/// and what it had not undone is left to its next start.
+/// Time for a verb to end after a loss of the connection, before it is killed: its I/O then ends within 10 s, and its
+/// next start undoes the rest.
 pub(super) const END_TIMEOUT: Duration = Duration::from_millis(2500);
-/// Interval at which the verb's end, and orders to end it, are polled.
+/// Interval at which the verb's end, and requests to end it, are polled.
 const POLL: Duration = Duration::from_millis(20);
 /// Time limit for the last output of a verb that has ended.
 const OUTPUT_TIMEOUT: Duration = Duration::from_secs(2);
-/// Prefix of the name of the folder in which a verb keeps its runs until it has ended.
+/// Prefix of the name of the folder with a verb's ledger, which exists until the verb has ended.
 const LEDGER_FOLDER_PREFIX: &str = "disksmith-agent-ledger.";
 
-/// A verb that runs.
+/// A running verb.
 pub(super) struct VerbTask {
     stop: Arc<StopRequest>,
-    /// Standard input of the verb; none where it is not talked with.
+    /// Standard input of the verb; `None` unless it is interactive.
     input: Option<ChildStdin>,
 }
 
@@ -46,7 +46,7 @@ pub(super) fn is_interactive(order: &VerbRequest) -> bool {
     !order.program && order.args.first().is_some_and(|verb| verb == rounds::VERB)
 }
 
-/// The order to end a verb: its cause, and the time it has for that.
+/// The request to end a verb: its cause, and the time until the verb is killed.
 #[derive(Default)]
 struct StopRequest(Mutex<Option<(EndedBy, Duration)>>);
 
@@ -55,7 +55,7 @@ impl StopRequest {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Requests the end of the verb. Where the connection is lost while a verb ends in order, it has less time.
+    /// Requests the end of the verb. If the connection is lost while a verb is ending, the time is shortened.
     fn ask(&self, by: EndedBy, grace: Duration) {
         let mut request = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let counts = match *request {
@@ -69,8 +69,8 @@ impl StopRequest {
 }
 
 impl VerbTask {
-    /// Starts a verb; `done` is called when it has ended. Where its lines are handled, it is interactive:
-    /// these lines are no part of its answer then.
+    /// Starts a verb; `done` is called when it has ended. With a handler for its lines it is interactive: its lines
+    /// are then not part of the answer.
     ///
     /// # Errors
     /// When it cannot be started.
@@ -83,7 +83,7 @@ impl VerbTask {
         let stop = Arc::<StopRequest>::default();
         let request = Arc::clone(&stop);
         let private = PrivateLedger::new(root, &order);
-        // What is bound dies with the thread that started it, so the thread waits for it.
+        // A bound process dies with the thread that started it, so the thread waits for it.
         let (sender, started) = std::sync::mpsc::channel();
         let run = move || match RunningProcess::start(&order, private.as_ref(), on_line) {
             Ok((running, input)) => {
@@ -105,12 +105,12 @@ impl VerbTask {
     /// Sends a round to the verb.
     pub(super) fn send(&mut self, round: &Round) {
         if let Some(input) = &mut self.input {
-            // Where it has ended, that is reported.
+            // If it has ended, that is reported.
             let _ = protocol::send(input, round);
         }
     }
 
-    /// Requests the end of the verb, and kills it where it takes longer than `grace`.
+    /// Requests the end of the verb, and kills it if it takes longer than `grace`.
     pub(super) fn stop(&self, by: EndedBy, grace: Duration) {
         self.stop.ask(by, grace);
     }
@@ -131,7 +131,7 @@ impl RunningProcess {
         private: Option<&PrivateLedger>,
         on_line: Option<LineHandler>,
     ) -> std::io::Result<(RunningProcess, Option<ChildStdin>)> {
-        // The program's file may have no name any more, and this link leads to it all the same.
+        // The program's file may be deleted; this link still leads to it.
         let mut command = match (order.program, order.args.split_first()) {
             (true, Some((program, args))) => {
                 let mut command = Command::new(program);
@@ -192,7 +192,7 @@ impl RunningProcess {
                 }
                 (Some(since), Some((_, grace))) if since.elapsed() > grace => {
                     self.signal(Signal::KILL);
-                    // A process that waits for a disk that answers nothing ends only when it does.
+                    // A process that waits for a disk without an answer does not end before the disk answers.
                     break self.child.try_wait().ok().flatten();
                 }
                 _ => {}
@@ -200,14 +200,14 @@ impl RunningProcess {
             thread::sleep(POLL);
         };
         let by = request.get().map_or(EndedBy::Itself, |(by, _)| by);
-        // A stuck process sends nothing more, and the receiver of the answer has little time.
+        // A blocked process writes nothing more, and the receiver of the answer has little time.
         let timeout = match requested_at {
             Some(_) => OUTPUT_TIMEOUT / 4,
             None => OUTPUT_TIMEOUT,
         };
         let until = Instant::now() + timeout;
         let out = self.out.text(until);
-        // What a program prints is its own, and no document of ours.
+        // The output of a program is text, not a document of disksmith.
         let answer = match (order.program, serde_json::from_str(&out)) {
             (false, Ok(document)) => document,
             _ => Value::String(out),
@@ -229,17 +229,17 @@ impl RunningProcess {
     }
 
     fn signal(&self, signal: Signal) {
-        // Its number is not given away before it was waited for.
+        // Its process id is not reused before it is waited for.
         let _ = kill_process_group(Pid::from_child(&self.child), signal);
     }
 }
 
-/// Reads and keeps the beginning of a verb's output; `None` where no further thread can be started.
+/// Reads and keeps the beginning of a verb's output; `None` if no thread can be started.
 fn keep(pipe: impl Into<OwnedFd>) -> Option<BufferedPipe> {
     BufferedPipe::follow(pipe, BufferedPart::First(MAX_STREAM_BYTES)).ok()
 }
 
-/// Name of an answer: its fleet's run and the host's name, as far as both are good for the name of a file.
+/// Name of an answer: its fleet run and the host's name, without characters that are unsuitable for a file name.
 fn name(order: &VerbRequest) -> String {
     let plain = |c: char| {
         if c.is_ascii_alphanumeric() || "-_".contains(c) {
@@ -249,21 +249,21 @@ fn name(order: &VerbRequest) -> String {
         }
     };
     let word = |text: &str| -> String { text.chars().take(60).map(plain).collect() };
-    // One that was kept earlier must not be replaced, as where a run is repeated after a loss.
+    // An earlier answer must not be replaced, as when a run is repeated after a loss.
     let own = std::process::id();
     format!("{}.{}.{own}", word(&order.fleet), word(&order.host))
 }
 
-/// A ledger for one verb, in memory where there is such a place. What `bench` measures goes with
-/// its answer to the ledger of the one that asked, and nothing stays on the host.
+/// A ledger for a single verb, in memory if possible. The runs of `bench` are sent with its answer to the ledger of
+/// the controlling host, and nothing remains on this host.
 ///
-/// Verbs that continue where they stopped keep that in the host's own ledger: it must be found again.
+/// Verbs that resume use the host's own ledger, where their checkpoints must be found again.
 struct PrivateLedger {
     folder: PathBuf,
 }
 
 impl PrivateLedger {
-    /// Makes a ledger for a verb that measures; `None` for other verbs, and where there is no place for one.
+    /// Creates a ledger for a verb that measures; `None` for other verbs, and if there is no suitable folder.
     fn new(root: &Root, order: &VerbRequest) -> Option<PrivateLedger> {
         if order.program || order.args.first().is_none_or(|verb| verb != "bench") {
             return None;
@@ -317,7 +317,7 @@ fn places() -> Vec<PathBuf> {
     places
 }
 
-/// Removes the ledgers of agents that were killed, as far as this user may.
+/// Removes the ledgers of killed agents, as far as this user may.
 fn remove_left(root: &Root, place: &Path) {
     let Ok(entries) = fs::read_dir(place) else {
         return;

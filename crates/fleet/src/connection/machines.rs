@@ -1,4 +1,4 @@
-//! Facts that a host reports about itself, and the machines that were met.
+//! Facts that a host reports about itself, and the registry of connected machines.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -9,19 +9,19 @@ use crate::connection::transport::ConnectionError;
 use crate::hosts::Host;
 use crate::protocol::{FromAgent, HostFacts, ToAgent};
 
-/// Time limit for the facts about a host: the agent asks the cloud.
+/// Time limit for the facts about a host: the agent queries the cloud.
 const FACTS_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The machines that were met, by their boot and name, with what each was called.
+/// The connected machines: names of the hosts, by boot id and hostname.
 #[derive(Default)]
 pub(crate) struct MachineRegistry(Mutex<BTreeMap<(String, String), String>>);
 
 impl MachineRegistry {
-    /// Notes which machine a host is.
+    /// Registers the machine of a host.
     ///
     /// # Errors
-    /// Unfit, where it was met under another name: what is done twice at the same time on one machine
-    /// measures itself. (Containers share the boot of their host, and have names of their own.)
+    /// Unfit, if the machine is already registered under another name: two verbs at once on one machine would measure
+    /// each other. (Containers share the boot id of their host, and have hostnames of their own.)
     pub(crate) fn identify_host(
         &self,
         facts: &HostFacts,
@@ -43,11 +43,11 @@ impl MachineRegistry {
     }
 }
 
-/// Facts about the host, and the seconds by which its clock is ahead; `None` where it does not report them, or
-/// the user wants the end.
+/// Facts about the host, and the seconds by which its clock is ahead; `None` if it does not report them, or the user
+/// interrupts.
 ///
 /// # Errors
-/// Where the connection is lost.
+/// If the connection is lost.
 pub(crate) fn facts(
     session: &mut AgentSession<'_>,
 ) -> Result<Option<(HostFacts, f64)>, ConnectionError> {
@@ -67,8 +67,8 @@ pub(crate) fn facts(
     Ok(None)
 }
 
-/// Seconds by which a clock is ahead that was examined between two moments, in milliseconds: by the
-/// least that explains its answer, since reading the clock may have taken long.
+/// Seconds by which a clock is ahead that was read between two moments, in milliseconds: the smallest difference that
+/// explains the answer, since the reading may have taken long.
 fn ahead_s(clock_ms: i64, sent_ms: i64, received_ms: i64) -> f64 {
     let nearest = clock_ms.clamp(sent_ms, received_ms.max(sent_ms));
     (clock_ms - nearest) as f64 / 1e3
@@ -88,7 +88,7 @@ mod tests {
         assert_eq!(ahead_s(14_900, 10_000, 15_000), 0.0);
         assert_eq!(ahead_s(18_000, 10_000, 15_000), 3.0);
         assert_eq!(ahead_s(7_500, 10_000, 15_000), -2.5);
-        // Our own clock was set back meanwhile.
+        // This machine's clock was set back meanwhile.
         assert_eq!(ahead_s(10_000, 10_000, 9_000), 0.0);
     }
 
@@ -118,7 +118,7 @@ mod tests {
             error.contains("root@db1 is the same machine as db1"),
             "{error}"
         );
-        // Hosts that do not report their boot are not compared.
+        // Hosts that do not report their boot id are not compared.
         assert_eq!(meet("", "x", "x1"), Ok(()));
         assert_eq!(meet("", "x", "x2"), Ok(()));
     }

@@ -1,9 +1,9 @@
-//! Hosts over the system's own OpenSSH: its configuration, agent, jump hosts and known host keys.
+//! Hosts over the system's OpenSSH, with its configuration, agent, jump hosts and known host keys.
 //!
-//! One ssh a host, and in it one channel. A small script ([`bootstrap.sh`](SCRIPT)) takes the
-//! program in and starts it, and from then on the channel is the agent's:
+//! There is one ssh process for each host, with one channel. A small script ([`bootstrap.sh`](SCRIPT)) receives the
+//! program and starts it; from then on the channel is the agent's:
 //!
-//! | the host writes | and is sent |
+//! | the host writes | reply |
 //! | --- | --- |
 //! | `disksmith-fleet host Linux x86_64` | `go SIZE SHA256 yes\|no`, the last for sudo |
 //! | `disksmith-fleet ready` | the program, SIZE bytes |
@@ -11,15 +11,15 @@
 //! | `disksmith-fleet refused WHY …` | nothing: it is over |
 //! | `disksmith-fleet ended STATUS` | nothing: the agent has ended |
 //!
-//! Nothing is sent while the host reads the program, since its reader may read on. Lines
-//! before these, such as those of a chatty shell, are passed over.
+//! Nothing is sent while the host reads the program, since its reader may read ahead. Lines before these, such as
+//! those printed by a login shell, are skipped.
 //!
-//! Where only counters are asked for, another script ([`counters.sh`](COUNTERS)) prints them, and no program is sent:
+//! To read counters alone, another script ([`counters.sh`](COUNTERS)) prints them, and no program is sent:
 //!
-//! | the host writes | and is sent |
+//! | the host writes | reply |
 //! | --- | --- |
-//! | `disksmith-fleet host Linux x86_64` | a line, whatever is in it |
-//! | the counters, and `disksmith-fleet counted` | the next line, when they are wanted again |
+//! | `disksmith-fleet host Linux x86_64` | a line with any content |
+//! | the counters, and `disksmith-fleet counted` | the next line, to request them again |
 
 mod bootstrap;
 mod process;
@@ -47,23 +47,22 @@ const COUNTERS: &str = include_str!("counters.sh");
 pub(crate) struct OpenSsh {
     /// The configuration; `None` for the user's own.
     pub config: Option<PathBuf>,
-    /// User to log in as, where the host names none.
+    /// User to log in as, if the host names none.
     pub user: Option<String>,
-    /// Time limit for a connection to be made.
+    /// Time limit for a connection.
     pub connect_timeout: Duration,
-    /// True where the agent is to be root by sudo.
+    /// True if the agent runs as root by sudo.
     pub sudo: bool,
-    /// The programs that can be sent. The first that fits a host's processor is.
+    /// The programs that can be sent. The first one for the host's processor is used.
     pub programs: Vec<Program>,
 }
 
 impl OpenSsh {
     /// The command that runs a script on a host.
     ///
-    /// A connection on which nothing comes for 15 s is given up, as is one that is not made in time.
-    /// No question is asked. Settings of the user's configuration that would interfere with a
-    /// channel that carries lines are switched off: forwarding, a command of its own, becoming the
-    /// master of other connections. An existing master is used.
+    /// A connection without data for 15 s is closed, as is one that is not established in time. ssh does not prompt.
+    /// Settings of the user's configuration that would interfere with a channel of lines are disabled: forwarding, a
+    /// remote command, becoming the master of other connections. An existing master is used.
     fn command(&self, host: &Host, script: &str) -> Command {
         let mut command = Command::new("ssh");
         command.args(self.options(host));
@@ -88,7 +87,7 @@ impl OpenSsh {
         command
     }
 
-    /// The options of ssh that are about this host.
+    /// The options of ssh for this host.
     fn options(&self, host: &Host) -> Vec<OsString> {
         let mut options: Vec<OsString> = Vec::new();
         if let Some(config) = &self.config {
@@ -104,7 +103,7 @@ impl OpenSsh {
         options
     }
 
-    /// The command with which a person sees why a host is not reached.
+    /// The command that shows why a host cannot be reached.
     fn verbose(&self, host: &Host) -> String {
         let mut words = self.options(host);
         words.insert(0, "-v".into());
@@ -115,7 +114,7 @@ impl OpenSsh {
     /// The program for a host with this processor.
     fn program(&self, host: &Host, arch: &str) -> Result<&Program, ConnectionError> {
         let fits = |program: &&Program| {
-            // An ARM of version 6 runs what was built for it, which calls itself the same in ELF.
+            // An ARM of version 6 runs a program built for it, which has the same machine type in ELF.
             program.arch == arch || (program.arch == "armv7l" && arch.starts_with("armv"))
         };
         self.programs.iter().find(fits).ok_or_else(|| {
@@ -188,7 +187,7 @@ impl Transport for OpenSsh {
     }
 }
 
-/// Address of a host for ssh. Brackets are for addresses with a port behind them, and ssh knows none.
+/// Address of a host for ssh. Brackets are for addresses followed by a port, which ssh does not accept.
 fn address(host: &Host) -> String {
     host.address.replace(['[', ']'], "")
 }
@@ -209,7 +208,7 @@ fn one_line(text: &str) -> String {
     format!("exec sh -c '{}'", script.trim_end())
 }
 
-/// The end of a wire to a program that was sent and needs libraries of the host.
+/// The end of a connection to an uploaded program that needs libraries of the host.
 struct DynamicProgramEnd {
     end: ChildEnd,
     /// Name of the host.

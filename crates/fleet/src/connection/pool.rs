@@ -1,5 +1,4 @@
-//! Many hosts at the same time, each on a thread of its own: one that is slow or dead holds up
-//! nothing but its own thread.
+//! Work on many hosts at the same time, each on a separate thread: a slow or dead host only delays its own thread.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::channel;
@@ -9,13 +8,13 @@ use std::time::Duration;
 
 use crate::hosts::Host;
 
-/// The stack of a thread that talks with a host, in bytes: it also takes in the answers.
+/// Stack size of a thread that communicates with a host, in bytes; it also parses the answers.
 pub(crate) const STACK: usize = 512 << 10;
 /// Interval at which the signal is polled.
 const POLL: Duration = Duration::from_millis(100);
 
-/// Does `work` for each host, at most `batch` at the same time and in their order, and hands what
-/// comes of it to `done`, on the thread that calls, as soon as it comes.
+/// Does `work` for each host, at most `batch` at the same time and in order, and passes each result to `done` on the
+/// calling thread as soon as it is available.
 ///
 /// # Errors
 /// When no thread can be started.
@@ -48,7 +47,7 @@ pub(crate) fn each<R: Send>(
                 .stack_size(STACK);
             match thread.spawn_scoped(scope, go) {
                 Ok(_) => started += 1,
-                // Those that are there do the work of the others too.
+                // The existing threads do the work of the others too.
                 Err(why) => {
                     failed = Some(why);
                     break;
@@ -66,14 +65,14 @@ pub(crate) fn each<R: Send>(
     })
 }
 
-/// Lets only so many hosts be connected to at the same time.
+/// Limits the number of hosts that are connected to at the same time.
 pub(crate) struct ConnectionLimit {
     free: Mutex<usize>,
     changed: Condvar,
 }
 
 impl ConnectionLimit {
-    /// A limit of so many at a time.
+    /// A limit of `places` hosts.
     pub(crate) fn new(places: usize) -> ConnectionLimit {
         ConnectionLimit {
             free: Mutex::new(places.max(1)),
@@ -81,7 +80,7 @@ impl ConnectionLimit {
         }
     }
 
-    /// Does `work` in a place that is free; `None` where the end came before.
+    /// Does `work` when a place is free; `None` if `over` is set before.
     pub(crate) fn pass<R>(&self, over: &AtomicBool, work: impl FnOnce() -> R) -> Option<R> {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         while *free == 0 {
@@ -132,7 +131,7 @@ mod tests {
         let (now, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let work = |_, _: &Host| {
             most.fetch_max(now.fetch_add(1, Relaxed) + 1, Relaxed);
-            // Until a whole batch was seen once, however late a busy host lets it begin.
+            // Until a whole batch was seen once, however late a busy machine starts it.
             let began = Instant::now();
             while most.load(Relaxed) < 4 && began.elapsed() < Duration::from_secs(600) {
                 thread::sleep(Duration::from_millis(1));

@@ -13,9 +13,9 @@ use linux::exec::spawn_bound;
 pub(crate) struct Program {
     /// Path of the file.
     pub path: PathBuf,
-    /// Processor that it is for, as `uname -m` calls it.
+    /// Its processor, as in `uname -m`.
     pub arch: &'static str,
-    /// True where it needs nothing else on the host: no loader, no libraries.
+    /// True if it is static: it needs no loader and no libraries on the host.
     pub is_static: bool,
     /// SHA-256 of the program, in hexadecimal.
     pub hash: String,
@@ -27,7 +27,7 @@ impl Program {
     /// The program in a file.
     ///
     /// # Errors
-    /// A sentence, where it cannot be read or is no program for Linux.
+    /// A sentence, if it cannot be read or is not a program for Linux.
     pub(crate) fn read(path: &Path) -> Result<Program, String> {
         let name = path.display();
         let bytes = fs::read(path).map_err(|error| linux::remedy::unread(path, &error))?;
@@ -43,18 +43,18 @@ impl Program {
         })
     }
 
-    /// The program that runs.
+    /// The running program.
     ///
     /// # Errors
     /// As [`Program::read`].
     pub(crate) fn own() -> Result<Program, String> {
-        // The kernel's own link leads to the file even where its name is gone.
+        // The kernel's link leads to the file even if it was deleted.
         Program::read(Path::new("/proc/self/exe"))
     }
 }
 
-/// SHA-256 of these bytes in hexadecimal, computed by the same program that the hosts use. It takes the bytes that
-/// are sent and not the file, which may have changed since, as after a build.
+/// SHA-256 of these bytes in hexadecimal, computed by the same program that the hosts use. It is computed from the
+/// bytes that are sent and not from the file, which may have changed since, as after a build.
 fn hash(bytes: &[u8]) -> Result<String, String> {
     let failed = |why: std::io::Error| format!("sha256sum could not be run: {why}.");
     let mut command = Command::new("sha256sum");
@@ -63,7 +63,7 @@ fn hash(bytes: &[u8]) -> Result<String, String> {
         .stdout(Stdio::piped())
         .stderr(Stdio::null());
     let mut child = spawn_bound(&mut command).map_err(failed)?;
-    // It writes nothing before it has read all, so that neither waits for the other.
+    // It writes nothing before it has read everything, so that neither side blocks.
     let written = child.stdin.take().map(|mut input| input.write_all(bytes));
     let output = child.wait_with_output().map_err(failed)?;
     written.transpose().map_err(failed)?;
@@ -79,9 +79,8 @@ fn hash(bytes: &[u8]) -> Result<String, String> {
     }
 }
 
-/// Processor that a program is for, and true where it is static: where no program header asks for an
-/// interpreter (elf(5), `e_machine` and `PT_INTERP`). `None` for what is no ELF program, or for a processor
-/// that has no name here.
+/// Processor of a program, and true if it is static: no program header requests an interpreter (elf(5), `e_machine`
+/// and `PT_INTERP`). `None` if it is not an ELF program, or its processor is unknown here.
 fn elf(bytes: &[u8]) -> Option<(&'static str, bool)> {
     const INTERPRETER: u64 = 3;
 
@@ -148,7 +147,7 @@ mod tests {
 
     #[test]
     fn the_hash_is_of_the_bytes_that_are_sent() {
-        // FIPS 180-4's own example.
+        // The example of FIPS 180-4.
         let known = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
         assert_eq!(hash(b"abc").unwrap(), known);
         let folder = tempfile::tempdir().unwrap();

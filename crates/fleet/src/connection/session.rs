@@ -1,4 +1,4 @@
-//! A conversation with the agent on a host.
+//! A session with the agent on a host.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -11,13 +11,13 @@ use crate::protocol::{AgentHello, FromAgent, HEARTBEAT_INTERVAL, PROTOCOL, ToAge
 
 /// Time limit for the agent's first message.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(30);
-/// Time without a message after which a host is given up. ssh gives up after 15 s by itself; this is for a host that
-/// keeps the connection and whose agent hangs, as behind a disk that answers nothing.
+/// Time without a message after which a host is given up. ssh itself gives up after 15 s; this is for a host that
+/// keeps the connection while its agent hangs, as with a disk that does not answer.
 pub(crate) const SILENCE: Duration = Duration::from_secs(25);
 /// Interval at which the signal is polled.
 const POLL: Duration = Duration::from_millis(100);
 
-/// A conversation with an agent.
+/// A session with an agent.
 pub(crate) struct AgentSession<'a> {
     host: &'a Host,
     wire: Wire,
@@ -34,7 +34,7 @@ pub(crate) enum Incoming {
     Message(FromAgent),
     /// The time limit passed.
     Timeout,
-    /// The user wants the end, and the order to the agent is still to be sent.
+    /// The user interrupted; the agent has not been told yet.
     Interrupt,
 }
 
@@ -42,7 +42,7 @@ impl<'a> AgentSession<'a> {
     /// Starts an agent on a host, and waits for its first message.
     ///
     /// # Errors
-    /// Where none comes to run, or another program answers.
+    /// If no agent could be started, or another program answers.
     pub(crate) fn open(
         transport: &dyn Transport,
         host: &'a Host,
@@ -90,7 +90,7 @@ impl<'a> AgentSession<'a> {
         Ok(session)
     }
 
-    /// Names of the answers that were not collected yet.
+    /// Names of the answers that are not yet collected.
     pub(crate) fn left(&self) -> &[String] {
         &self.hello.left
     }
@@ -98,34 +98,34 @@ impl<'a> AgentSession<'a> {
     /// Sends a message to the agent.
     ///
     /// # Errors
-    /// Where the connection is lost.
+    /// If the connection is lost.
     pub(crate) fn send(&mut self, message: &ToAgent) -> Result<(), ConnectionError> {
         self.last_sent = Instant::now();
         let last_sent: io::Result<()> = send(&mut *self.wire.input, message);
         last_sent.map_err(|_| self.lost_error())
     }
 
-    /// Sends the agent a keep-alive message, where this thread waits for something else.
+    /// Sends the agent a keep-alive message, while this thread waits for something else.
     pub(crate) fn send_alive(&mut self) {
-        // Where the connection is lost, the next message fails.
+        // If the connection is lost, the next message fails.
         let _ = self.send(&ToAgent::Alive);
     }
 
-    /// Time since the agent's last message. It sends one every second, if the connection is there.
+    /// Time since the agent's last message. It sends one every second while the connection exists.
     pub(crate) fn since_last_message(&self) -> Duration {
         self.last_received.elapsed()
     }
 
-    /// Waits for a message, at most for `limit`, and sends keep-alive messages meanwhile. After an interrupt by the
-    /// user it waits only if it is called again.
+    /// Waits for a message for at most `limit`, and sends keep-alive messages meanwhile. After an interrupt it returns
+    /// once, and waits if it is called again.
     ///
     /// # Errors
-    /// Where the connection is lost, or what comes cannot be understood.
+    /// If the connection is lost, or a line is not a message.
     pub(crate) fn receive(&mut self, limit: Duration) -> Result<Incoming, ConnectionError> {
         self.wait_for(limit, true)
     }
 
-    /// Waits like [`AgentSession::receive`], for messages that must be received although the user wants the end.
+    /// Waits like [`AgentSession::receive`], for messages that are needed even after an interrupt.
     ///
     /// # Errors
     /// As [`AgentSession::receive`].
@@ -173,7 +173,7 @@ impl<'a> AgentSession<'a> {
     fn parse(&mut self, line: &str) -> Result<Option<FromAgent>, ConnectionError> {
         if line.starts_with("disksmith-fleet ended") {
             let lost = self.lost_error();
-            // Before its first word it has done nothing, and is not waited for.
+            // Before its first message it has done nothing, and is not waited for.
             return Err(if self.hello.disksmith.is_empty() {
                 ConnectionError::Unfit(format!("no agent came to run: {lost}"))
             } else {
@@ -186,20 +186,20 @@ impl<'a> AgentSession<'a> {
             .map_err(|why| ConnectionError::Lost(format!("{}: {why}.", self.host.name)))
     }
 
-    /// Tells the agent that there is nothing more to do, and waits for a short time until it is gone.
+    /// Tells the agent to end, and waits for a short time until it has ended.
     pub(crate) fn end(mut self) {
         if self.send(&ToAgent::End).is_ok() {
             self.wire.close();
         }
     }
 
-    /// The error that the connection is lost.
+    /// The error for a lost connection.
     fn lost_error(&mut self) -> ConnectionError {
         self.wire.lost_error(self.host)
     }
 }
 
-/// The error that a host is silent for too long.
+/// The error for a host that has been silent for too long.
 pub(crate) fn silent_error(host: &Host) -> ConnectionError {
     ConnectionError::Lost(format!(
         "{} has sent nothing for {} s.",

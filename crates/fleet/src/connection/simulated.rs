@@ -1,4 +1,4 @@
-//! Hosts that are threads: agents that answer as real ones do, without ssh between.
+//! Simulated hosts: threads with agents that answer like real ones, without ssh.
 
 mod racing;
 
@@ -24,12 +24,12 @@ use crate::protocol::{
 
 pub(crate) use racing::LATE_HOST_TIMEOUT;
 
-/// The run of the fleet of which hosts have kept answers.
+/// The earlier run whose answers hosts have kept.
 pub(crate) const EARLIER_RUN: &str = "20200101-000000-aaaa";
 
-/// Transport to hosts that are threads. The name of a host decides how it behaves: `dead…` is not reached, `mute…` is
-/// lost as soon as it must do something, `busy…` is measured by another, and `left…` has kept an answer. [`racing`]
-/// has how it races.
+/// Transport to simulated hosts. The name of a host decides how it behaves: `dead…` is not reached, `mute…` is lost on
+/// the first order, `busy…` is being measured by another run, and `left…` has kept an answer. [`racing`] describes
+/// their races.
 #[derive(Default)]
 pub(crate) struct SimulatedTransport {
     /// Number of connections to each host, by its name.
@@ -37,7 +37,7 @@ pub(crate) struct SimulatedTransport {
 }
 
 impl SimulatedTransport {
-    /// Number of connections that were tried to a host.
+    /// Number of attempted connections to a host.
     pub(crate) fn tried(&self, name: &str) -> usize {
         self.met.lock().unwrap().get(name).copied().unwrap_or(0)
     }
@@ -64,8 +64,8 @@ impl Transport for SimulatedTransport {
 }
 
 impl SimulatedTransport {
-    /// Connects to a host. The closure is run on the host's side with the wire, the host's name, and the number of
-    /// the connection.
+    /// Connects to a host. The closure runs on the host's side, with the connection, the host's name, and the number
+    /// of the connection.
     fn connect(
         &self,
         host: &Host,
@@ -102,7 +102,7 @@ impl SimulatedTransport {
     }
 }
 
-/// The input of a host, which ends when it is dropped, although what reads the host's lines has the wire too.
+/// The input of a host, which ends when it is dropped, although the reader of the host's lines has the same socket.
 struct Input(UnixStream);
 
 impl Write for Input {
@@ -121,7 +121,7 @@ impl Drop for Input {
     }
 }
 
-/// End of a wire that has no reason.
+/// End of a connection without a reason.
 struct SilentEnd;
 
 impl WireEnd for SilentEnd {
@@ -144,7 +144,7 @@ fn ended(name: String, order: VerbRequest, answer: Value) -> FromAgent {
     }))
 }
 
-/// An answer of an earlier run of the fleet, which is as large as that of a bench.
+/// An answer of an earlier run, as large as one of `bench`.
 fn earlier_answer(name: String, host: &str) -> FromAgent {
     let order = VerbRequest {
         fleet: EARLIER_RUN.to_owned(),
@@ -158,7 +158,7 @@ fn earlier_answer(name: String, host: &str) -> FromAgent {
     }
 }
 
-/// Serves as an agent. Like a real one, it takes the connection for lost after a silence.
+/// Serves as an agent. Like a real one, it considers the connection lost after a silence.
 fn serve(mut wire: UnixStream, name: &str, nth: usize) {
     let is_mute = name.starts_with("mute");
     let left = name
@@ -170,7 +170,7 @@ fn serve(mut wire: UnixStream, name: &str, nth: usize) {
         disksmith: env!("CARGO_PKG_VERSION").to_owned(),
         left: left.into_iter().collect(),
     };
-    // What reads the lines has the wire too, so that it must be cut.
+    // The reader of the lines has the same socket, so that it must be shut down.
     let cut = wire.try_clone().unwrap();
     let cut = || cut.shutdown(Shutdown::Both).unwrap_or_default();
     let mut send =
@@ -216,7 +216,7 @@ fn serve(mut wire: UnixStream, name: &str, nth: usize) {
     }
 }
 
-/// Parses a message, and notes that something came.
+/// Parses a message, and notes the time.
 fn receive(line: &str, received: &mut Instant) -> ToAgent {
     *received = Instant::now();
     protocol::parse(line).unwrap()

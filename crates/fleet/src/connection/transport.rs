@@ -1,4 +1,4 @@
-//! Transport to a host: something that carries lines to an agent on it, and back.
+//! Transport to a host: a connection that carries lines to an agent and back.
 
 use std::fmt;
 use std::io::Write;
@@ -8,38 +8,38 @@ use std::time::{Duration, Instant};
 
 use crate::hosts::Host;
 
-/// The line behind the counters of a host.
+/// The line after the counters of a host.
 pub(crate) const COUNTERS_END_LINE: &str = "disksmith-fleet counted";
-/// Time limit for closing a connection in order.
+/// Time limit for closing a connection normally.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Connection to hosts. Each call is made on a thread that lives as long as the wire is wanted.
+/// Transport to hosts. Each method is called on a thread that lives as long as the connection is needed.
 pub(crate) trait Transport: Sync {
-    /// Starts an agent on the host, and gives the wire to it.
+    /// Starts an agent on the host, and returns the connection to it.
     ///
     /// # Errors
-    /// [`ConnectionError`], where no agent came to run.
+    /// [`ConnectionError`], if no agent could be started.
     fn open(&self, host: &Host, interrupt: &AtomicBool) -> Result<Wire, ConnectionError>;
 
-    /// Gives a wire on which the host answers each line with its kernel's counters and [`COUNTERS_END_LINE`].
+    /// Returns a connection on which the host answers each line with its kernel's counters and [`COUNTERS_END_LINE`].
     ///
     /// # Errors
-    /// [`ConnectionError`], where the host was not reached, or runs no Linux.
+    /// [`ConnectionError`], if the host was not reached, or does not run Linux.
     fn counters(&self, host: &Host, interrupt: &AtomicBool) -> Result<Wire, ConnectionError>;
 }
 
-/// The wire to a host. Dropping it ends the connection.
+/// The connection to a host. Dropping it closes the connection.
 pub(crate) struct Wire {
     /// Lines to the host.
     pub input: Box<dyn Write + Send>,
-    /// The lines that come.
+    /// The received lines.
     pub lines: Receiver<String>,
-    /// Ends the connection when it is dropped, and knows why it ended by itself.
+    /// Closes the connection when it is dropped, and has the reason if it ended by itself.
     pub end: Box<dyn WireEnd>,
 }
 
 impl Wire {
-    /// Closes the input, and waits for a short time until the other side is gone.
+    /// Closes the input, and waits for a short time until the other side has ended.
     pub(crate) fn close(self) {
         drop(self.input);
         let until = Instant::now() + CLOSE_TIMEOUT;
@@ -50,7 +50,7 @@ impl Wire {
         }
     }
 
-    /// The error that the connection to a host is lost, with the reason as far as it is known.
+    /// The error for a lost connection to a host, with the reason if it is known.
     pub(crate) fn lost_error(&mut self, host: &Host) -> ConnectionError {
         let why = self.end.end_reason();
         let why = why.lines().next_back().unwrap_or_default();
@@ -62,9 +62,9 @@ impl Wire {
     }
 }
 
-/// Source of the reason for which the connection of a [`Wire`] ended.
+/// Source of the reason why a [`Wire`] ended.
 pub(crate) trait WireEnd: Send {
-    /// Reason why the connection ended; empty where none is known.
+    /// Reason why the connection ended; empty if unknown.
     fn end_reason(&mut self) -> String;
 }
 
@@ -73,7 +73,7 @@ pub(crate) trait WireEnd: Send {
 pub(crate) enum ConnectionError {
     /// The host was not reached: nothing ran on it.
     Unreached(String),
-    /// The host was reached, and no agent can run on it.
+    /// The host was reached, but no agent can run on it.
     Unfit(String),
     /// Another run or race of a fleet measures on the host.
     Busy(String),

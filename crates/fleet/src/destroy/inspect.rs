@@ -1,5 +1,5 @@
-//! `look`: what `fleet run` asks each host for before a verb that overwrites something begins anywhere:
-//! whether the host's own rules let it, and which disks those are. Nothing is written.
+//! `look`: run by `fleet run` on each host before a verb that overwrites anything begins on any host. It reports
+//! whether the host's own rules permit the verb, and which disks it overwrites. Nothing is written.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -75,7 +75,7 @@ pub(crate) fn inspect_disks(args: &InspectArgs, context: &mut Context) -> Outcom
     Ok(CommandEnd::Done)
 }
 
-/// A disk, as the plan has it. The verb's rules have been asked by now, so that it is only read here.
+/// A disk, as shown in the plan. The verb's rules were already checked, so that it is only read here.
 fn disk(consent: &OsString, devices: &Devices, root: &Root) -> Result<DiskReport, Failure> {
     let path = Consent::parse(consent).refused()?.path;
     let opened = open_for_reading(&path).refused()?;

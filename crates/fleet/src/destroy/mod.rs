@@ -1,8 +1,8 @@
-//! A verb that overwrites disks on all hosts, after one plan of all was shown and agreed to.
+//! A verb that overwrites disks on all hosts, after a single plan for all of them was shown and confirmed.
 //!
-//! Each host decides by its own rules whether a disk may be overwritten, twice: for the plan, and
-//! again when the disk is opened to be written; a disk that is not the one that was shown then is refused.
-//! Where one host refuses, nothing is written anywhere.
+//! Each host decides by its own rules whether a disk may be overwritten, twice: for the plan, and again when the disk
+//! is opened for writing; a disk that is not the one in the plan is then refused. If one host refuses, nothing is
+//! written on any host.
 
 pub(crate) mod inspect;
 pub(crate) mod targets;
@@ -26,7 +26,7 @@ use ui::exit::{CommandEnd, Failure, Outcome, listed};
 use ui::json::Document;
 
 /// Time limits of `look`: it writes nothing, so that there is little to wait for and nothing to undo. A host that
-/// takes longer waits for a disk that answers nothing, and holds up the plan of all.
+/// takes longer waits for a disk that does not answer, and delays the plan.
 const INSPECTION: TimeLimits = TimeLimits {
     verb: Some(Duration::from_secs(60)),
     grace: Duration::from_secs(2),
@@ -44,20 +44,20 @@ pub(crate) struct DestructiveVerb<'a> {
     pub limits: TimeLimits,
     /// Source of the hosts.
     pub source: &'a SourceArgs,
-    /// True where only the hosts take part on which the verb did not complete the last time.
+    /// True if only the hosts take part on which the verb did not complete the last time.
     pub retry_failed: bool,
     /// Connections to the hosts.
     pub reach: &'a ReachArgs,
-    /// True where the plan was agreed to before.
+    /// True if the plan was confirmed on the command line.
     pub yes: bool,
-    /// True where only the plan is shown.
+    /// True if the plan is only shown.
     pub dry_run: bool,
-    /// True where the answer is a JSON document.
+    /// True if the output is a JSON document.
     pub json: bool,
 }
 
 impl<'a> DestructiveVerb<'a> {
-    /// Makes a `fleet run` of a verb that overwrites something; `None` where it overwrites nothing.
+    /// The `fleet run` of a verb that overwrites something; `None` if it overwrites nothing.
     ///
     /// # Errors
     /// Refused, if the verb cannot run on hosts.
@@ -77,10 +77,10 @@ impl<'a> DestructiveVerb<'a> {
         }))
     }
 
-    /// Makes a `fleet zero`.
+    /// The `fleet zero` of these arguments.
     ///
     /// # Errors
-    /// Refused, where the arguments of `zero` make no sense.
+    /// Refused, if the arguments of `zero` are invalid.
     pub(crate) fn of_zero(args: &'a FleetZeroArgs) -> Result<DestructiveVerb<'a>, Failure> {
         Ok(DestructiveVerb {
             kind: RunKind::Zero,
@@ -96,7 +96,7 @@ impl<'a> DestructiveVerb<'a> {
         })
     }
 
-    /// Makes the plan, asks for agreement, and runs the verb.
+    /// Makes the plan, asks for confirmation, and runs the verb.
     pub(crate) fn carry_out(self, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
         let mut found = find(self.source)?;
         if self.retry_failed {
@@ -170,8 +170,8 @@ fn targets_of(plan: &FleetRun) -> Vec<DestroyTarget> {
     plan.hosts.iter().flat_map(disks_of).collect()
 }
 
-/// Options that bind a host's work to the plan: the identity of each of its disks. A disk that has come under the
-/// name of one of them since is refused on the host when it is opened.
+/// Options that bind a host's work to the plan: the identity of each of its disks. Another disk with the same name is
+/// refused on the host when it is opened.
 fn binding_options(host: &HostRun) -> Vec<String> {
     disks_of(host)
         .iter()
@@ -179,11 +179,11 @@ fn binding_options(host: &HostRun) -> Vec<String> {
         .collect()
 }
 
-/// Reasons why hosts do not do it, as sentences.
+/// Reasons why hosts refuse, as sentences.
 fn refusals(plan: &FleetRun) -> Vec<String> {
     let refusal = |host: &HostRun| {
         let disks = disks_of(host);
-        // Without what was seen of a disk, another could be written in its place.
+        // Without the identity of a disk, another one could be overwritten in its place.
         let are_known = !disks.is_empty() && disks.iter().all(|disk| disk.seen.is_some());
         let is_well = host.outcome == HostOutcome::Done && are_known;
         let why = host

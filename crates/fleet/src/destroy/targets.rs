@@ -1,4 +1,4 @@
-//! The disks that a verb overwrites on all hosts, as one table that is agreed to before anything is written.
+//! The disks that a verb overwrites on all hosts, as one table that is confirmed before anything is written.
 
 use record::Bytes;
 use serde_json::Value;
@@ -8,7 +8,7 @@ use ui::charset::printable;
 use ui::format;
 use ui::table::{Column, layout, wrap};
 
-/// Cell for a disk on which no known signature was found.
+/// Cell for a disk without a known signature.
 const NO_SIGNATURE_CELL: &str = "nothing known";
 
 /// A disk of the plan.
@@ -18,26 +18,26 @@ pub(crate) struct DestroyTarget {
     pub host: String,
     /// Zone of the host.
     pub zone: Option<String>,
-    /// The path by which it is written.
+    /// Path with which it is opened.
     pub path: String,
     /// Size of the disk in bytes.
     pub size_bytes: Option<u64>,
-    /// The kinds of signatures that it carries; `None` where that was not examined.
+    /// The kinds of signatures on it; `None` if it was not examined.
     pub content: Option<Vec<String>>,
-    /// Bytes left to be written, where part of the disk is written already.
+    /// Number of bytes left to write, if a part is already written.
     pub left_bytes: Option<u64>,
-    /// Method by which it is written, where there are several.
+    /// Method of writing, if there are several.
     pub how: Option<String>,
     /// Model of the disk.
     pub model: Option<String>,
     /// Serial number of the disk.
     pub serial: Option<String>,
-    /// Identity of the disk; `None` where the host does not report it.
+    /// Identity of the disk; `None` if the host does not report it.
     pub seen: Option<DiskIdentity>,
 }
 
 impl DestroyTarget {
-    /// A disk as a host's report or dry run has it.
+    /// A disk in a host's report or dry run.
     pub(crate) fn of(host: &str, zone: Option<&str>, answer: &Value) -> DestroyTarget {
         let word = |key: &str| answer[key].as_str().map(str::to_owned);
         DestroyTarget {
@@ -54,7 +54,7 @@ impl DestroyTarget {
         }
     }
 
-    /// The options that bind the work on its host to this disk; none where it is not known which it is.
+    /// The options that bind the work on its host to this disk; empty if its identity is unknown.
     pub(crate) fn binding_options(&self) -> Vec<String> {
         let bound = self
             .seen
@@ -76,7 +76,7 @@ const COLUMNS: [Column; 9] = [
     Column::text("serial").ranked(1),
 ];
 
-/// The plan as a table, with a sentence behind it that begins with `what`.
+/// The plan as a table, followed by a sentence that begins with `what`.
 pub(crate) fn table(disks: &[DestroyTarget], what: &str, columns: usize) -> String {
     let word = |text: &Option<String>| text.clone().unwrap_or_default();
     let size = |size: Option<u64>| size.map_or_else(String::new, |size| Bytes(size).to_string());

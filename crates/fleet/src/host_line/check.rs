@@ -1,22 +1,22 @@
-//! The verb to run on the hosts, checked here before any host is touched.
+//! The verb to run on the hosts, checked on this machine before any host is touched.
 
 use super::{AgentVerb, HostVerb, LineVerb, parse};
 use ui::exit::Failure;
 
 /// Verb by which a host reports what another verb would overwrite.
 pub(crate) const INSPECT_VERB: &str = "look";
-/// Verbs that answer with a JSON document when they are asked for one.
+/// Option of verbs with a JSON document as output.
 const JSON: &str = "--json";
-/// Option with which verbs report what they would do.
+/// Option of verbs that report their actions without doing them.
 const DRY_RUN: &str = "--dry-run";
 /// The verb that writes zeros.
 const ZERO: &str = "zero";
 
-/// Checks the verb and its arguments, and lets it answer with a JSON document where it can and one is wanted:
-/// by the user, or to compare the hosts. Else its answer is the text that people read.
+/// Checks the verb and its arguments, and adds `--json` if the verb supports it and a document is needed: by the user,
+/// or to compare the hosts. Otherwise its output is text.
 ///
 /// # Errors
-/// Refused, where they make no sense, or the verb is none for a host.
+/// Refused, if they are invalid, or the verb cannot run on a host.
 pub(crate) fn checked(words: &[String], as_json: bool) -> Result<Vec<String>, Failure> {
     let verb = parse(words)
         .map_err(|why| Failure::refused(format!("the verb for the hosts is invalid: {why}")))?;
@@ -30,7 +30,7 @@ pub(crate) fn checked(words: &[String], as_json: bool) -> Result<Vec<String>, Fa
     let is_wanted = as_json || matches!(&verb, LineVerb::Host(verb) if verb.is_compared());
     let takes_json = is_wanted
         && !words.iter().any(|word| word == JSON)
-        // What is behind '--' there is another program's.
+        // Words after '--' belong to another program.
         && !matches!(verb, LineVerb::Host(HostVerb::Lab(_)))
         && parse(&with_json).is_ok();
     Ok(if takes_json {
@@ -40,15 +40,16 @@ pub(crate) fn checked(words: &[String], as_json: bool) -> Result<Vec<String>, Fa
     })
 }
 
-/// Inserts options into the words of a command line. They go to the front, since what is behind a `--` is no option.
+/// Inserts options into the words of a command line. They are inserted at the front, since words after `--` are not
+/// options.
 pub(crate) fn with(words: &[String], options: &[String]) -> Vec<String> {
     let end = words.iter().position(|word| word == "--");
     let (before, behind) = words.split_at(end.unwrap_or(words.len()));
     [before, options, behind].concat()
 }
 
-/// Command to run first on each host where a verb overwrites what a --destroy of it names: it reports what
-/// that is, and writes nothing. `None` for a verb that overwrites nothing.
+/// Command that reports on each host what a verb with --destroy would overwrite, without writing. `None` for a verb
+/// that overwrites nothing.
 pub(crate) fn inspection(words: &[String]) -> Option<Vec<String>> {
     let Ok(LineVerb::Host(verb)) = parse(words) else {
         return None;
@@ -65,8 +66,7 @@ pub(crate) fn inspection(words: &[String]) -> Option<Vec<String>> {
 /// The words of a `zero` with these arguments, or of its dry run.
 ///
 /// # Errors
-/// Refused, where they make no sense, or would be a dry run instead of the work or the other way
-/// round.
+/// Refused, if they are invalid, or the dry run is requested on the wrong side of `--`.
 pub(crate) fn zero(arguments: &[String], is_dry_run: bool) -> Result<Vec<String>, Failure> {
     let mut words = vec![ZERO.to_owned()];
     words.extend_from_slice(arguments);
@@ -82,7 +82,7 @@ pub(crate) fn zero(arguments: &[String], is_dry_run: bool) -> Result<Vec<String>
     }
 }
 
-/// Reason why a verb cannot run on a host; `None` where it can.
+/// Reason why a verb cannot run on a host; `None` if it can.
 fn unfit(verb: &LineVerb) -> Option<&'static str> {
     let verb = match verb {
         LineVerb::Fleet(_) => return Some("'fleet' does not run on a host of a fleet"),
@@ -187,7 +187,7 @@ mod tests {
             let LineVerb::Host(HostVerb::Sweep(mut args)) = parse(&words).unwrap() else {
                 panic!("{line} is no sweep");
             };
-            // Past the check of the arguments, which knows this too.
+            // The check of the arguments, which also detects this, is bypassed.
             args.destroy.push("/dev/a".into());
             let verb = HostVerb::Sweep(args);
             assert!(verb.overwrites().is_empty(), "{line}");

@@ -1,4 +1,4 @@
-//! Command lines that a host runs, and the parser that checks them here before any host is touched.
+//! Command lines for hosts, and the parser that checks them on this machine before any host is touched.
 
 pub(crate) mod check;
 
@@ -41,7 +41,7 @@ pub(crate) struct HostLine {
     ledger: LedgerArgs,
 }
 
-/// The verbs, also those that are refused on a host.
+/// The verbs, including those that are refused on a host.
 #[derive(Debug, Subcommand)]
 pub(crate) enum LineVerb {
     #[command(flatten)]

@@ -1,16 +1,16 @@
-//! Programs that know hosts: `ansible-inventory` and `aws`.
+//! External programs that list hosts: `ansible-inventory` and `aws`.
 
 use std::time::Duration;
 
 use linux::exec::Exec;
 
-/// Time limit for `ansible-inventory` or one page of `aws`: both ask a cloud.
+/// Time limit for `ansible-inventory` or one page of `aws`: both query a cloud.
 pub(crate) const LIMIT: Duration = Duration::from_secs(120);
 
-/// Output of a program, which does not outlive this one.
+/// Output of a program, which is killed when this process ends.
 ///
 /// # Errors
-/// A sentence, where it is missing, fails or takes too long.
+/// A sentence, if it is not installed, fails or exceeds its time limit.
 pub(crate) fn run(program: &Exec) -> Result<Vec<u8>, String> {
     let output = program.clone().die_with_parent().run();
     output

@@ -1,4 +1,4 @@
-//! Instances of EC2, asked through the user's own `aws` command, with its credentials and region.
+//! Instances of EC2, queried through the user's own `aws` command, with its credentials and region.
 
 pub(super) mod now;
 
@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use crate::hosts::host::{Host, HostList, duplicates, no_address, shortened};
 
-/// Maximum number of pages of an answer: a command that always returns another must end.
+/// Maximum number of pages of an answer, so that a command that always names another page ends.
 const MAX_PAGES: usize = 1000;
 
 /// Kind of address by which an instance is reached.
@@ -23,8 +23,8 @@ pub enum AddressKind {
     Public,
 }
 
-/// Answer of `aws ec2 describe-instances` (Amazon EC2 API Reference, DescribeInstances). What is missing is
-/// left out of it, or null.
+/// Answer of `aws ec2 describe-instances` (Amazon EC2 API Reference, DescribeInstances). Unknown values are absent or
+/// null.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Page {
@@ -99,10 +99,10 @@ struct Tag {
     value: Option<String>,
 }
 
-/// Asks for all pages; `run` gives what a command writes.
+/// Requests all pages; `run` returns the output of a command.
 ///
 /// # Errors
-/// Sentences: an error in a filter, the command's own, or that no instance runs.
+/// Sentences: an error in a filter, an error of the command, or that no instance runs.
 pub(super) fn ask(
     filters: &[String],
     address: AddressKind,
@@ -142,7 +142,7 @@ pub(super) fn ask(
     }
 }
 
-/// True where a tag of this name keeps a host from being terminated.
+/// True if a tag with this name protects a host from being terminated.
 pub(crate) fn is_keep(name: &str) -> bool {
     name.eq_ignore_ascii_case("keep")
 }
@@ -161,7 +161,7 @@ fn no_instance_error(filters: &[String], left_out: &[String]) -> String {
     }
 }
 
-/// The error in a filter; `None` where there is none.
+/// The error in a filter; `None` if it is valid.
 fn bad_filter(text: &str) -> Option<String> {
     let rest = text.strip_prefix("Name=");
     let good = rest
@@ -187,7 +187,7 @@ fn program(filters: &[String], token: Option<&str>) -> Exec {
 }
 
 fn page(bytes: &[u8]) -> Result<Page, String> {
-    // Without any instance some versions write nothing at all.
+    // Without any instance some versions print nothing.
     if bytes.iter().all(u8::is_ascii_whitespace) {
         return Ok(Page::default());
     }

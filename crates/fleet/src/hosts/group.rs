@@ -1,4 +1,5 @@
-//! Groups of ClusterShell, such as `@web` and `@source:web`. Its own `nodeset` expands them, by its configuration.
+//! Groups of ClusterShell, such as `@web` and `@source:web`. ClusterShell's `nodeset` expands them by its
+//! configuration.
 
 use linux::exec::{Error, Exec};
 use linux::remedy;
@@ -8,7 +9,7 @@ use super::command::LIMIT;
 /// The hosts of a word that begins with `@`.
 ///
 /// # Errors
-/// A sentence, where `nodeset` is missing, fails or knows no host of the group.
+/// A sentence, if `nodeset` is not installed, fails, or knows no host of the group.
 pub(super) fn hosts(group: &str) -> Result<Vec<String>, String> {
     let program = Exec::new("nodeset").args(["--expand", group]).limit(LIMIT);
     let output = match program.die_with_parent().run() {

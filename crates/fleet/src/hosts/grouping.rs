@@ -1,4 +1,4 @@
-//! Property by which hosts are grouped, and the rule that breaks ties between them.
+//! Properties by which hosts are grouped, and rules that break ties.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +13,7 @@ pub enum GroupBy {
 }
 
 impl GroupBy {
-    /// The word for what makes a group.
+    /// The name of the property.
     pub(crate) fn name(self) -> &'static str {
         match self {
             GroupBy::Zone => "zone",

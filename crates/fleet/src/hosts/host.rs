@@ -41,12 +41,12 @@ pub(crate) struct HostList {
     pub left_out: Vec<String>,
 }
 
-/// Reason why ssh must not be given this as a host; `None` where it may.
+/// Reason why a word must not be passed to ssh as a host; `None` if it may.
 ///
-/// A word that begins with a dash would be an option to ssh, and spaces and control characters are in no name
-/// of a host.
+/// A word that begins with a dash would be parsed as an option of ssh, and spaces and control characters are invalid
+/// in host names.
 pub(super) fn no_address(word: &str) -> Option<String> {
-    // A user of a domain has a backslash before the address, as in `DOMAIN\\me@db1`.
+    // A user in a domain has a backslash before the address, as in `DOMAIN\\me@db1`.
     let user_end = word.rfind('@').unwrap_or(0);
     let fits = |at: usize, c: char| {
         c.is_alphanumeric() || "._-:%@[]".contains(c) || (c == '\\' && at < user_end)
@@ -74,8 +74,8 @@ pub(super) fn no_address(word: &str) -> Option<String> {
     }
 }
 
-/// True where colons and brackets stand only where they do in one IPv6 address. With a port behind it, ssh
-/// would be given another address, which may be in use.
+/// True if colons and brackets only occur as in a single IPv6 address. With a port after it, ssh would use another
+/// address, which may exist.
 fn is_one_address(host: &str) -> bool {
     if !host.contains([':', '[', ']']) {
         return true;
@@ -87,11 +87,11 @@ fn is_one_address(host: &str) -> bool {
     address.is_some_and(|address| address.parse::<std::net::Ipv6Addr>().is_ok())
 }
 
-/// A user's name that ssh cannot take for an option, and a shell for nothing else: ssh's own
-/// configuration may hand it to one (`%r` in ssh_config(5)).
+/// Checks a user name: ssh cannot parse it as an option, nor a shell as a command, since ssh's configuration may pass
+/// it to a shell (`%r` in ssh_config(5)).
 ///
 /// # Errors
-/// A sentence, where it is none.
+/// A sentence, if it is invalid.
 pub(crate) fn user(text: &str) -> Result<String, String> {
     let fits = |c: char| c.is_alphanumeric() || "._-@\\".contains(c);
     if text.is_empty() || text.starts_with('-') || !text.chars().all(fits) {
@@ -105,7 +105,7 @@ pub(super) fn port(word: &str) -> Option<u16> {
     word.parse().ok().filter(|port| *port > 0)
 }
 
-/// The problems, shortened where there are very many.
+/// The problems, shortened if there are many.
 pub(super) fn shortened(mut problems: Vec<String>) -> Vec<String> {
     let more = problems.len().saturating_sub(MAX_LISTED_PROBLEMS);
     if more > 0 {
@@ -115,13 +115,13 @@ pub(super) fn shortened(mut problems: Vec<String>) -> Vec<String> {
     problems
 }
 
-/// Hosts that are there twice, by their addresses or ids. `place` gives the place of a host, such as
+/// Problems with hosts that occur twice, by their addresses or ids. `place` returns the position of a host, such as
 /// `hosts, line 3`.
 pub(super) fn duplicates(hosts: &[Host], place: impl Fn(usize) -> String) -> Vec<String> {
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     let mut problems = Vec::new();
     for (at, host) in hosts.iter().enumerate() {
-        // Names of hosts know no capitals (RFC 4343).
+        // Host names are case-insensitive (RFC 4343).
         let address = format!(
             "{}:{}",
             host.address.to_lowercase(),
@@ -189,7 +189,7 @@ mod tests {
         ] {
             assert!(no_address(bad).is_some(), "{bad}");
         }
-        // This one is another host, which cannot be seen.
+        // This is another, valid address, which cannot be recognized as a mistake.
         assert_eq!(no_address("2001:db8::5:2222"), None);
     }
 

@@ -1,8 +1,8 @@
-//! Ansible inventories, as `ansible-inventory --list` writes them.
+//! Ansible inventories, in the output format of `ansible-inventory --list`.
 //!
-//! Its answer is one object: groups with `hosts` and `children`, and below `_meta.hostvars` the
-//! variables of each host (Ansible's documentation of dynamic inventory scripts). Ansible reads INI
-//! and YAML itself; a file that is such an object already is read without it.
+//! The output is one object: groups with `hosts` and `children`, and below `_meta.hostvars` the variables of each host
+//! (Ansible's documentation of dynamic inventory scripts). Ansible itself reads INI and YAML; a file that already is
+//! such an object is read without it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -12,20 +12,20 @@ use serde_json::{Map, Value};
 
 use crate::hosts::host::{Host, HostList, duplicates, no_address, port, shortened, user};
 
-/// The variables that name a zone, a type and an id: plain ones, and those of the inventory plugin
-/// `amazon.aws.aws_ec2`, whose placement is an object.
+/// The variables with a zone, a type and an id: plain ones, and those of the inventory plugin `amazon.aws.aws_ec2`,
+/// whose placement is an object.
 const ZONE: [&str; 4] = ["az", "zone", "availability_zone", "ec2_placement"];
 const KIND: [&str; 3] = ["type", "instance_type", "ec2_instance_type"];
 const ID: [&str; 3] = ["id", "instance_id", "ec2_id"];
 
-/// True where a file is the answer itself: INI and YAML begin otherwise, but for YAML in braces, which
-/// Ansible's own inventories are not written in.
+/// True if a file is such an object: INI and YAML begin differently, except for YAML in braces, which is unusual for
+/// inventories.
 pub(super) fn is_json(bytes: &[u8]) -> bool {
     let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
     first == Some(&b'{')
 }
 
-/// The program that reads any inventory.
+/// The program that converts any inventory.
 pub(super) fn program(file: &Path) -> Exec {
     Exec::new("ansible-inventory")
         .arg("--inventory")
@@ -34,7 +34,7 @@ pub(super) fn program(file: &Path) -> Exec {
         .utf8()
 }
 
-/// Reads the answer; `file` is the inventory's name, for errors.
+/// Parses the output; `file` is the inventory's name, for errors.
 ///
 /// # Errors
 /// A sentence for each host that is wrong, and one for an inventory without hosts.
@@ -68,7 +68,7 @@ pub(super) fn parse(file: &str, json: &[u8]) -> Result<HostList, Vec<String>> {
     Ok(HostList { hosts, left_out })
 }
 
-/// Ansible's connection to a host, where that is not ssh: what is done there is not meant for it.
+/// Ansible's connection to a host, if it is not ssh: such a host cannot be reached by ssh.
 fn non_ssh_connection(variables: &Map<String, Value>) -> Option<String> {
     let way = word(variables.get("ansible_connection")?)?;
     let plain = way.strip_prefix("ansible.builtin.").unwrap_or(&way);
@@ -79,7 +79,7 @@ fn non_ssh_connection(variables: &Map<String, Value>) -> Option<String> {
 fn names(groups: &Map<String, Value>) -> BTreeSet<String> {
     let of_groups = groups.iter().filter(|(name, _)| *name != "_meta");
     let hosts = of_groups.filter_map(|(_, group)| {
-        // An old form gives a group's hosts without anything around them.
+        // An old form has a group's hosts directly, without an object.
         let hosts = group.get("hosts").unwrap_or(group);
         hosts.as_array()
     });
@@ -124,7 +124,7 @@ fn host_of(name: &str, variables: Option<&Map<String, Value>>) -> Result<Host, S
     })
 }
 
-/// A variable that is a word or a number, as text; nothing where it is empty.
+/// A variable that is a word or a number, as text; `None` if it is empty.
 fn word(value: &Value) -> Option<String> {
     let text = match value {
         Value::String(text) => text.trim().to_owned(),
@@ -140,7 +140,7 @@ fn tags(value: Option<&Value>) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// A tag without a value is a tag all the same.
+/// A tag without a value still counts as a tag.
 fn empty(value: &Value) -> Option<String> {
     (value.as_str() == Some("")).then(String::new)
 }

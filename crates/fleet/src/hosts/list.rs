@@ -1,4 +1,4 @@
-//! Lists of hosts: one a line, as the dsh family has them.
+//! Lists of hosts, one a line, in the format of the dsh family.
 //!
 //! ```text
 //! # The burn-in of Tuesday.
@@ -7,7 +7,7 @@
 //! web[1-12,14] az=us-east-1b
 //! ```
 //!
-//! The first word is a host, or node sets ([`super::node_set`]): all of them have the attributes of the line.
+//! The first word is a host or node sets ([`super::node_set`]), whose hosts all get the attributes of the line.
 //!
 //! | attribute | meaning |
 //! | --- | --- |
@@ -17,8 +17,7 @@
 //! | `port` | the port of its sshd |
 //! | others | kept as they are |
 //!
-//! A `#` begins a comment at the start of a line and behind a space. A comment behind a host is kept
-//! with it.
+//! A `#` begins a comment at the start of a line and after a space. A comment after a host is kept with it.
 
 use std::path::{Path, PathBuf};
 
@@ -27,11 +26,11 @@ use linux::exec;
 use crate::hosts::host::{Host, duplicates, no_address, port, shortened};
 use crate::hosts::node_set::evaluate;
 
-/// The file of a list: a word without a slash is `~/.dsh/machines.WORD`, or a file of this folder
-/// where there is none of that name.
+/// The file of a list: a word without a slash is `~/.dsh/machines.WORD`, or, if that does not exist, a file in this
+/// folder.
 ///
 /// # Errors
-/// A sentence, where neither is there or both are.
+/// A sentence, if neither exists or both do.
 pub(super) fn list_path(name: &Path, home: Option<&Path>) -> Result<PathBuf, String> {
     let bare =
         name.components().count() == 1 && !name.as_os_str().as_encoded_bytes().contains(&b'/');
@@ -63,7 +62,7 @@ pub(super) fn list_path(name: &Path, home: Option<&Path>) -> Result<PathBuf, Str
     }
 }
 
-/// Reads a list; `file` is its name, for errors.
+/// Parses a list; `file` is its name, for errors.
 ///
 /// # Errors
 /// A sentence for each line that is wrong, and one for a list without hosts.
@@ -95,7 +94,7 @@ pub(super) fn parse(file: &str, bytes: &[u8]) -> Result<Vec<Host>, Vec<String>> 
     }
 }
 
-/// The hosts of a line; none where it is empty or a comment.
+/// The hosts of a line; none if it is empty or a comment.
 fn hosts_of(line: &[u8]) -> Result<Vec<Host>, String> {
     let line = std::str::from_utf8(line).map_err(|_| "the line is not UTF-8 text".to_owned())?;
     let (words, comment) = commented(line.trim_start_matches('\u{feff}'));
@@ -184,7 +183,7 @@ mod tests {
         let names: Vec<&str> = hosts.iter().map(|host| host.address.as_str()).collect();
         assert_eq!(names, ["db1", "admin@db2"]);
         assert_eq!(hosts[1].port, Some(2222));
-        // Behind a letter it is no comment, and no host has one in its name.
+        // After a letter it is not a comment, and it is invalid in a host name.
         let reported = parse("hosts", b"db#4\n").unwrap_err();
         assert!(reported[0].contains("'db#4' is not a host"), "{reported:?}");
     }
@@ -277,7 +276,7 @@ mod tests {
             reported.contains(".dsh/machines.no-such-list"),
             "{reported}"
         );
-        // The command works where the folder is missing, and whatever the names are.
+        // The command works if the folder does not exist, and with any names.
         let spaced = home.path().join("my home");
         let reported = list_path(Path::new("it's"), Some(&spaced)).unwrap_err();
         let (_, command) = reported.rsplit_once(": ").unwrap();

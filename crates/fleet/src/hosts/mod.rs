@@ -1,7 +1,7 @@
-//! Hosts from node sets, a list, an Ansible inventory or EC2, chosen by regular expressions.
+//! Hosts from node sets, a list, an Ansible inventory or EC2, selected by regular expressions.
 //!
-//! A host's zone, instance type and id come with it where the source knows them; the hosts' own metadata
-//! service is asked for the others later.
+//! A host's zone, instance type and id come from the source if it has them; otherwise the host's own metadata service
+//! is queried later.
 
 mod command;
 mod ec2;
@@ -36,12 +36,12 @@ pub(crate) enum Source {
     Named(String),
     /// An Ansible inventory, or the output of `ansible-inventory --list` for one.
     Inventory(PathBuf),
-    /// The instances that these filters match, `Name=…,Values=…`.
+    /// The instances that match these filters, `Name=…,Values=…`.
     Ec2(Vec<String>, AddressKind),
 }
 
 impl Source {
-    /// Asks the source. `home` is the user's home folder, if there is one.
+    /// Queries the source. `home` is the user's home folder, if there is one.
     ///
     /// # Errors
     /// Errors in the source, as sentences with its name and line.
@@ -85,8 +85,8 @@ impl Source {
     }
 }
 
-/// The hosts with names that differ. Instances that were started together have one name, and
-/// a list may have two ports of one address; everything later goes by the name.
+/// The hosts with unique names. Instances that were started together have the same name, and a list may have two ports
+/// of one address; all later steps identify hosts by name.
 fn with_unique_names(mut hosts: Vec<Host>) -> Vec<Host> {
     let mut named: BTreeMap<String, usize> = BTreeMap::new();
     for host in &hosts {
@@ -104,7 +104,7 @@ fn with_unique_names(mut hosts: Vec<Host>) -> Vec<Host> {
             (None, None) => host.address.clone(),
         };
         let mut name = format!("{} ({own})", host.name);
-        // Another host may have that name.
+        // Another host may have this name.
         while named.contains_key(&name) {
             name.push('\'');
         }

@@ -1,22 +1,22 @@
-//! Node sets, as ClusterShell, pdsh and Slurm write them: `db[1-12,14]`, `r[1-2]n[01-16/2]`, `@web`.
+//! Node sets in the notation of ClusterShell, pdsh and Slurm: `db[1-12,14]`, `r[1-2]n[01-16/2]`, `@web`.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Maximum number of hosts of a set; more are taken for a slip of the pen.
+/// Maximum number of hosts of a set; a larger one is assumed to be a mistake.
 const MAX_HOSTS: usize = 100_000;
 
-/// The hosts of an expression: node sets with a comma (and), `!` (but not), `&` (in both) or `^` (in one alone)
-/// between them, from left to right.
+/// The hosts of an expression: node sets combined from left to right by a comma (union), `!` (difference), `&`
+/// (intersection) or `^` (symmetric difference).
 ///
 /// # Errors
-/// A sentence, where it is none.
+/// A sentence, if it is invalid.
 pub(crate) fn evaluate(expression: &str) -> Result<Vec<String>, String> {
-    // Each host with its place in the order in which they came.
+    // Each host with its position in the order of the expression.
     let mut places: BTreeMap<String, usize> = BTreeMap::new();
     let mut next = 0;
     for (operator, set) in operands(expression) {
-        // Numbers side by side may make the same name twice.
+        // Adjacent numbers may produce the same name twice.
         let mut found = expand(set.trim())?;
         let mut names = BTreeSet::new();
         found.retain(|host| names.insert(host.clone()));
@@ -45,7 +45,7 @@ pub(crate) fn evaluate(expression: &str) -> Result<Vec<String>, String> {
     Ok(hosts.into_iter().map(|(_, host)| host).collect())
 }
 
-/// The parts of an expression, each with the operator in front of it.
+/// The parts of an expression, each with the operator before it.
 fn operands(expression: &str) -> Vec<(char, &str)> {
     let mut parts = Vec::new();
     let (mut operator, mut begin, mut is_inside) = (',', 0, false);
@@ -64,11 +64,11 @@ fn operands(expression: &str) -> Vec<(char, &str)> {
     parts
 }
 
-/// The hosts of one node set, the last number counting fastest. A word without brackets, and an IPv6 address, is
-/// itself; one that begins with `@` is a group.
+/// The hosts of one node set, with the last number varying fastest. A word without brackets, or an IPv6 address,
+/// stands for itself; a word that begins with `@` is a group.
 ///
 /// # Errors
-/// A sentence, where its brackets hold no numbers, or the group has no hosts.
+/// A sentence, if its brackets do not contain numbers, or the group has no hosts.
 pub(crate) fn expand(set: &str) -> Result<Vec<String>, String> {
     if set.is_empty() {
         return Err("a host's name cannot be empty".to_owned());
@@ -112,7 +112,7 @@ fn too_many(set: &str) -> String {
     format!("'{set}' names more than {MAX_HOSTS} hosts")
 }
 
-/// The numbers of a list such as `1-3,08-10/2`, with their leading zeros, each once.
+/// The numbers of a list such as `1-3,08-10/2`, with their leading zeros, without duplicates.
 fn numbers(list: &str) -> Result<Vec<String>, String> {
     let mut numbers = Vec::new();
     let mut seen = BTreeSet::new();
@@ -150,7 +150,7 @@ fn numbers(list: &str) -> Result<Vec<String>, String> {
     Ok(numbers)
 }
 
-/// The node sets of some hosts, with commas between them: `db[1-12,14]`.
+/// The node sets of some hosts, separated by commas: `db[1-12,14]`.
 pub(crate) fn fold<'a>(hosts: impl IntoIterator<Item = &'a str>) -> String {
     let mut kinds: BTreeMap<Vec<&str>, BTreeSet<Vec<&str>>> = BTreeMap::new();
     for host in hosts {
@@ -164,8 +164,8 @@ pub(crate) fn fold<'a>(hosts: impl IntoIterator<Item = &'a str>) -> String {
     sets.collect::<Vec<_>>().join(",")
 }
 
-/// Splits a host's name into the texts around its numbers, and the numbers. A name that contains signs of node sets
-/// has no numbers.
+/// Splits a host's name into its numbers and the texts around them. A name that contains characters of node sets
+/// counts as having no numbers.
 fn parts(host: &str) -> (Vec<&str>, Vec<&str>) {
     if host.contains(['[', ']', ':', ',', '(']) {
         return (vec![host], Vec::new());
@@ -185,20 +185,20 @@ fn parts(host: &str) -> (Vec<&str>, Vec<&str>) {
     (texts, numbers)
 }
 
-/// Numbers in each place of a name, all combinations of which are hosts.
+/// For each position in a name the numbers there; all combinations are hosts.
 type Block<'a> = Vec<BTreeSet<&'a str>>;
 
-/// A number in the order of its length with leading zeros, then of its value.
+/// A number, ordered by its length with leading zeros, then by its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Number<'a> {
-    /// Number of digits, where numbers of this length have leading zeros; 0 otherwise.
+    /// Number of digits, if numbers of this length have leading zeros; otherwise 0.
     width: usize,
     /// Number of digits without leading zeros.
     length: usize,
     text: &'a str,
 }
 
-/// The fewest blocks that are found by joining those that differ in one place.
+/// The smallest set of blocks that is found by joining blocks which differ in one position.
 fn blocks<'a>(hosts: BTreeSet<Vec<&'a str>>) -> Vec<Block<'a>> {
     let places = hosts.first().map_or(0, Vec::len);
     let single = |host: Vec<&'a str>| {
@@ -223,7 +223,7 @@ fn blocks<'a>(hosts: BTreeSet<Vec<&'a str>>) -> Vec<Block<'a>> {
     blocks
 }
 
-/// Order of blocks, as ClusterShell has it: those of more hosts first, then by each place: more numbers first, then by
+/// Order of blocks, as in ClusterShell: blocks with more hosts first, then for each position: more numbers first, then
 /// the first and the last number, as text.
 fn rank<'a>(block: &Block<'a>) -> impl Ord + use<'a> {
     let hosts: usize = block.iter().map(BTreeSet::len).product();
@@ -239,7 +239,7 @@ fn rank<'a>(block: &Block<'a>) -> impl Ord + use<'a> {
     (Reverse(hosts), block.iter().map(place).collect::<Vec<_>>())
 }
 
-/// Numbers in their order.
+/// The numbers in ascending order.
 fn ordered<'a>(numbers: &BTreeSet<&'a str>) -> Vec<Number<'a>> {
     let is_padded = |text: &&&str| text.len() > 1 && text.starts_with('0');
     let widths: BTreeSet<usize> = numbers
@@ -368,7 +368,7 @@ mod tests {
             ("::1 [fe80::1]", "::1,[fe80::1]"),
         ] {
             assert_eq!(fold(hosts.split(' ')), set, "{hosts}");
-            // To ClusterShell brackets hold numbers, and no address.
+            // ClusterShell only accepts numbers in brackets, not addresses.
             if !hosts.contains(':') && is_installed {
                 let printed = nodeset(&format!("--fold {hosts}")).unwrap();
                 assert_eq!(printed, format!("{set}\n"), "{hosts}");
@@ -377,14 +377,14 @@ mod tests {
         assert_eq!(fold([]), "");
     }
 
-    /// Random expressions: the hosts, and the sets into which they fold, are those of the real ClusterShell.
+    /// Random expressions: their hosts, and the folded sets, equal those of the real ClusterShell.
     #[test]
     #[ignore = "a proof: a thousand sets against ClusterShell"]
     fn clustershell_expands_and_folds_the_same() {
         let program = "import sys\nfrom ClusterShell.NodeSet import NodeSet\nfor line in sys.stdin:\n \
                        s = NodeSet(line.strip())\n print(' '.join(sorted(s)) + '\\t' + str(s))";
         let python = |code: &str| {
-            // Debian's, for which its package is.
+            // Debian's Python, for which the package is installed.
             let mut command = std::process::Command::new("/usr/bin/python3");
             command.args(["-c", code]);
             command
@@ -411,7 +411,7 @@ mod tests {
             }
             sets.push(set);
         }
-        // A set without hosts has no line that could be compared.
+        // A set without hosts has no line to compare.
         let sets: Vec<String> = sets
             .into_iter()
             .filter(|set| evaluate(set).is_ok_and(|hosts| !hosts.is_empty()))

@@ -20,7 +20,7 @@ impl FromStr for HostPattern {
 }
 
 impl HostPattern {
-    /// True where it matches any part of the host's name, address or id.
+    /// True if it matches any part of the host's name, address or id.
     fn matches_host(&self, host: &Host) -> bool {
         let id = host.id.as_deref();
         self.0.is_match(&host.name)
@@ -29,20 +29,20 @@ impl HostPattern {
     }
 }
 
-/// Patterns of the hosts that are wanted.
+/// Patterns of the selected hosts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Selection {
-    /// Only hosts that any of these matches are taken; all where there is none.
+    /// Only hosts that match any of these are selected; all if empty.
     pub include: Vec<HostPattern>,
-    /// Hosts that any of these matches are left out.
+    /// Hosts that match any of these are excluded.
     pub exclude: Vec<HostPattern>,
 }
 
 impl Selection {
-    /// The hosts that are wanted.
+    /// The selected hosts.
     ///
     /// # Errors
-    /// A sentence where none is left.
+    /// A sentence, if none is left.
     pub(crate) fn of(&self, hosts: Vec<Host>) -> Result<Vec<Host>, String> {
         let before = hosts.len();
         let any = |patterns: &[HostPattern], host: &Host| {

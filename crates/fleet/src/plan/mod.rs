@@ -1,10 +1,9 @@
-//! Number of hosts to start, and cost of the race among them.
+//! Number of hosts to start, and the cost of the race among them.
 //!
-//! The number comes from how many of the past were good ([`study::supply`]). The chance that was requested is
-//! that of all groups together: what may go wrong is shared among them (Bonferroni). The cost comes from
-//! simulations of the race ([`study::burnin::simulate`]) among hosts drawn from those of the past, with the
-//! noise of its plain conditions. A host is paid for until the race is over: those that dropped out may be
-//! called back.
+//! The number follows from the share of good hosts in the past ([`study::supply`]). The requested probability is that
+//! for all groups together: the risk is shared among them (Bonferroni). The cost is the result of simulated races
+//! ([`study::burnin::simulate`]) among hosts drawn from those of the past, with the default noise. A host is paid for
+//! until the race is over, since hosts that dropped out may be called back.
 
 pub(crate) mod past;
 pub(crate) mod view;
@@ -19,19 +18,19 @@ use study::supply;
 use crate::hosts::GroupBy;
 use past::{PastHost, PastHosts};
 
-/// Number of simulated races; of very many hosts only [`RACES_OF_MANY_HOSTS`].
+/// Number of simulated races; [`RACES_OF_MANY_HOSTS`] for many hosts.
 const SIMULATED_RACES: usize = 21;
 const RACES_OF_MANY_HOSTS: usize = 3;
-/// Number of hosts from which on only [`RACES_OF_MANY_HOSTS`] races are simulated.
+/// Number of hosts from which only [`RACES_OF_MANY_HOSTS`] races are simulated.
 const MANY_HOSTS: usize = 2_000;
 /// Maximum number of hosts for which races are simulated.
 const MAX_HOSTS: usize = 50_000;
 
 /// Level of a host without a figure in a simulated race, as the logarithm of a share: so low that the host drops out
-/// at once.
+/// immediately.
 const NO_FIGURE_LEVEL: f64 = -4.0;
 
-/// Name of the group where all hosts are one.
+/// Name of the single group without a grouping.
 const ALL: &str = "all";
 
 /// Goals of a plan: number and probability of good hosts; length of a round and price of a host, for its cost.
@@ -41,7 +40,7 @@ pub(crate) struct PlanGoals<'a> {
     pub want: usize,
     /// Property by which hosts are grouped.
     pub per: Option<GroupBy>,
-    /// Probability that enough good hosts come in all groups.
+    /// Probability that all groups have enough good hosts.
     pub chance: f64,
     /// Length of a round of the race, in seconds.
     pub round_s: f64,
@@ -52,7 +51,7 @@ pub(crate) struct PlanGoals<'a> {
 }
 
 impl PlanGoals<'_> {
-    /// Price of a host with its volumes for an hour; `None` where neither is known.
+    /// Price of a host with its volumes for an hour; `None` if both are unknown.
     pub(crate) fn host_hour(&self) -> Option<f64> {
         let volumes = self.volumes.iter().map(BoughtVolumes::per_hour);
         let volumes = (!self.volumes.is_empty()).then(|| volumes.sum::<f64>());
@@ -70,9 +69,9 @@ pub(crate) struct PlanGroup {
     pub name: String,
     /// Good hosts of the past.
     pub past: supply::PastResults,
-    /// Number of hosts to start; `None` where the past does not show it.
+    /// Number of hosts to start; `None` if the past data are not sufficient.
     pub start: Option<usize>,
-    /// Least probability that enough of them are good.
+    /// Lower bound of the probability that enough of them are good.
     pub chance: f64,
 }
 
@@ -96,8 +95,8 @@ pub(crate) struct RaceCost {
 pub(crate) struct RacePlan {
     /// The groups, in the order of their names.
     pub groups: Vec<PlanGroup>,
-    /// Cost of the race; `None` where no number of hosts follows from the past, the past has no figures, or the hosts
-    /// are too many to simulate.
+    /// Cost of the race; `None` if no number of hosts follows from the past, the past has no figures, or there are too
+    /// many hosts to simulate.
     pub cost: Option<RaceCost>,
 }
 
@@ -105,7 +104,7 @@ impl RacePlan {
     /// Makes a plan.
     ///
     /// # Errors
-    /// A sentence, where the group of a host of the past is not known.
+    /// A sentence, if the group of a past host is unknown.
     pub(crate) fn of(past: &PastHosts, goals: &PlanGoals<'_>) -> Result<RacePlan, String> {
         let mut hosts: BTreeMap<String, Vec<&(PastHost, bool)>> = BTreeMap::new();
         let mut lost = 0;
@@ -128,7 +127,7 @@ impl RacePlan {
                 past.hosts.len()
             ));
         }
-        // What may go wrong is shared among the groups.
+        // The risk is shared among the groups.
         let chance = 1.0 - (1.0 - goals.chance) / hosts.len().max(1) as f64;
         let groups: Vec<PlanGroup> = hosts
             .iter()
@@ -143,12 +142,12 @@ impl RacePlan {
         Ok(plan)
     }
 
-    /// Number of hosts to start in all; `None` where that of a group is not known.
+    /// Total number of hosts to start; `None` if that of a group is unknown.
     pub(crate) fn total(&self) -> Option<usize> {
         self.groups.iter().map(|group| group.start).sum()
     }
 
-    /// Simulates the race among as many hosts as are to be started.
+    /// Simulates the race among the hosts to start.
     fn simulated_cost(&self, pools: &[Vec<&PastHost>], goals: &PlanGoals<'_>) -> Option<RaceCost> {
         let total = self.total().filter(|total| *total <= MAX_HOSTS)?;
         pools
@@ -235,7 +234,7 @@ mod tests {
         volumes: &[],
     };
 
-    /// `good` hosts of 12,000 and `bad` ones of 5,000 in a zone.
+    /// `good` hosts at 12,000 IOPS and `bad` ones at 5,000 in a zone.
     fn zone(name: &str, good: usize, bad: usize) -> Vec<(PastHost, bool)> {
         let host = |figure, good| {
             let host = PastHost {

@@ -1,7 +1,6 @@
 //! Messages between `fleet` and the agent on a host: JSON, one message a line.
 //!
-//! Both are the same program of the same version, since the one sends the other; a message that the other
-//! does not know is an error, not a dialect.
+//! Both sides are the same program in the same version, since one sends the other; an unknown message is an error.
 
 pub(crate) mod rounds;
 
@@ -18,19 +17,19 @@ use rounds::{Round, RoundMessage};
 
 /// The version of these messages.
 pub(crate) const PROTOCOL: u32 = 1;
-/// Interval at which each side reports that it is there.
+/// Interval at which each side sends a keep-alive message.
 pub(crate) const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(1);
-/// Time without a message after which the agent takes the connection for lost. With the time that its work is given
-/// to end, this is less than 10 s after the last message.
+/// Time without a message after which the agent considers the connection lost. Together with the time that its verb
+/// has to end, this is less than 10 s after the last message.
 pub(crate) const SILENCE: Duration = Duration::from_secs(6);
-/// Longest line that is taken for a message, in bytes. The longest message is an answer, of [`MAX_STREAM_BYTES`] on
-/// either stream, with the runs that belong to it.
+/// Maximum length of a line, in bytes. The longest message is an answer, of [`MAX_STREAM_BYTES`] for each stream, with
+/// its runs.
 const MAX_LINE_BYTES: u64 = 128 << 20;
-/// Maximum number of lines that are read ahead: a host that sends very much must not fill the memory.
+/// Maximum number of lines that are read ahead: a host that sends a lot must not fill the memory.
 const MAX_PENDING_MESSAGES: usize = 16;
-/// Bytes of a command's output that are kept.
+/// Maximum number of bytes of a command's output that are kept.
 pub(crate) const MAX_STREAM_BYTES: usize = 8 << 20;
-/// The stack of a thread that only hands lines on, in bytes: there are several for each host.
+/// Stack size of a thread that only forwards lines, in bytes: there are several for each host.
 pub(crate) const SMALL_STACK: usize = 128 << 10;
 
 /// Messages of `fleet`.
@@ -47,20 +46,20 @@ pub(crate) enum ToAgent {
     Begin(VerbRequest),
     /// Order to measure a round.
     Round(Round),
-    /// Order to end what runs.
+    /// Order to end the running verb.
     Stop {
-        /// Time for undoing what it has begun, in milliseconds, before it is killed.
+        /// Time to undo its changes, in milliseconds, before it is killed.
         grace_ms: u64,
     },
     /// Request for the kept answer of this name.
     Collect(String),
-    /// The answer of this name is in a ledger: the agent need not keep it any longer.
+    /// The answer with this name is in a ledger: the agent need not keep it any longer.
     Forget(String),
-    /// There is nothing more to do.
+    /// End of the session.
     End,
 }
 
-/// A verb that is to be run.
+/// Order to run a verb.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct VerbRequest {
     /// The run of the fleet that it belongs to.
@@ -69,7 +68,7 @@ pub(crate) struct VerbRequest {
     pub host: String,
     /// The verb and its arguments, or a program's.
     pub args: Vec<String>,
-    /// True where `args` are a program of the host and not a verb.
+    /// True if `args` are a program of the host and not a verb.
     #[serde(default)]
     pub program: bool,
 }
@@ -88,7 +87,7 @@ pub(crate) enum FromAgent {
     Round(RoundMessage),
     /// The verb has ended.
     Ended(Box<EndedVerb>),
-    /// An answer that was kept.
+    /// A kept answer.
     Kept(Box<EndedVerb>),
     /// Failure of a request, as a sentence.
     Failed(String),
@@ -103,7 +102,7 @@ pub(crate) struct AgentHello {
     pub protocol: u32,
     /// The version of the program.
     pub disksmith: String,
-    /// Names of the answers that were not collected yet.
+    /// Names of the answers that are not yet collected.
     pub left: Vec<String>,
 }
 
@@ -116,7 +115,7 @@ pub(crate) struct HostFacts {
     pub kernel: String,
     /// The processor's architecture.
     pub arch: String,
-    /// Processors that a process may use.
+    /// Number of processors that a process may use.
     pub cores: u32,
     /// Size of memory, in bytes.
     pub memory_bytes: u64,
@@ -124,7 +123,7 @@ pub(crate) struct HostFacts {
     pub boot: String,
     /// The host's clock, in milliseconds since 1970 (UTC).
     pub clock_ms: i64,
-    /// Facts of its cloud about it.
+    /// Facts from its cloud's metadata service.
     pub cloud: Option<Cloud>,
     /// Disks of the host.
     pub disks: Vec<DiskFacts>,
@@ -164,11 +163,11 @@ pub(crate) struct EndedVerb {
     pub order: VerbRequest,
     /// Cause of its end.
     pub by: EndedBy,
-    /// Exit status of the verb; `None` where a signal killed it or it never started.
+    /// Exit status of the verb; `None` if a signal killed it or it never started.
     pub status: Option<i32>,
     /// Run time, in seconds.
     pub seconds: f64,
-    /// Answer of the verb: its JSON document, or its text where it printed none.
+    /// Answer of the verb: its JSON document, or its text if it printed no document.
     pub answer: Value,
     /// Standard error of the verb.
     pub stderr: String,
@@ -190,7 +189,7 @@ pub(crate) fn send<M: Serialize>(to: &mut (impl Write + ?Sized), message: &M) ->
 /// Parses a message.
 ///
 /// # Errors
-/// A sentence, where the line is none.
+/// A sentence, if the line is not a message.
 pub(crate) fn parse<M: DeserializeOwned>(line: &str) -> Result<M, String> {
     serde_json::from_str(line).map_err(|why| {
         let begins: String = line.chars().take(80).collect();
@@ -198,11 +197,10 @@ pub(crate) fn parse<M: DeserializeOwned>(line: &str) -> Result<M, String> {
     })
 }
 
-/// The lines that come from the other side, read on a thread of its own. The end of the lines is
-/// the end of the channel.
+/// The lines from the other side, read on a separate thread. The channel ends with the lines.
 ///
 /// # Errors
-/// When there is no thread to be had.
+/// If no thread can be started.
 pub(crate) fn lines(mut from: impl BufRead + Send + 'static) -> io::Result<Receiver<String>> {
     let (sender, lines) = sync_channel(MAX_PENDING_MESSAGES);
     let read = move || {
@@ -219,14 +217,14 @@ pub(crate) fn lines(mut from: impl BufRead + Send + 'static) -> io::Result<Recei
     Ok(lines)
 }
 
-/// The next line without its end; `None` behind the last whole one, or where a line is too long.
+/// The next line without its end; `None` after the last complete one, or if a line is too long.
 fn next_line(from: &mut impl BufRead) -> Option<String> {
     let mut line = Vec::new();
     from.by_ref()
         .take(MAX_LINE_BYTES)
         .read_until(b'\n', &mut line)
         .ok()?;
-    // Half a line is none: the connection was lost in the middle of it.
+    // An incomplete line does not count: the connection was lost in the middle of it.
     (line.pop() == Some(b'\n')).then(|| String::from_utf8_lossy(&line).into_owned())
 }
 

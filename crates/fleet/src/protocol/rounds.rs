@@ -1,10 +1,10 @@
-//! Messages to and from a host that measures round by round: JSON, one message a line.
+//! Messages to and from a host that measures rounds: JSON, one message a line.
 
 use serde::{Deserialize, Serialize};
 
 use domain::plan_binding::BoundTarget;
 
-/// A round that is to be measured.
+/// A round to be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Round {
     /// Number of the round, from 0.
@@ -43,7 +43,7 @@ pub(crate) struct TargetFacts {
 }
 
 impl TargetFacts {
-    /// Options that bind a verb to the disk that is overwritten; empty where none is.
+    /// Options that bind a verb to the disk that is overwritten; empty if none is.
     pub(crate) fn binding(&self) -> Vec<String> {
         let overwritten = self.overwritten.iter();
         overwritten
@@ -66,22 +66,21 @@ pub(crate) struct HostRound {
 /// Results of a round on a target.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct TargetRound {
-    /// The figures that were requested, in their order and units; `None` where one was not measured,
-    /// as the latency of a disk from which nothing came back.
+    /// The requested figures, in their order and units; `None` if one was not measured, such as the latency of a disk
+    /// without completed requests.
     pub figures: Vec<Option<f64>>,
     /// Mean time of a request on the slowest disk below, in nanoseconds, by the kernel's counters.
     pub disk_latency_ns: Option<f64>,
     /// Reason why the figures are not the disk's, as a sentence.
     pub invalid: Option<String>,
-    /// The request that the disk answered with an error, as a sentence.
+    /// Error of the disk for a request, as a sentence.
     pub broken: Option<String>,
-    /// Another cause of the early end of the round, as a sentence: nothing that the disk is blamed for.
+    /// Another cause of the early end of the round, as a sentence, for which the disk is not responsible.
     pub failed: Option<String>,
     /// Reasons to doubt that the figures are the disk's alone, as sentences, each reported once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub doubts: Vec<String>,
-    /// True where something else than the disk may have slowed it in this round: others that used it, or the
-    /// processor.
+    /// True if something other than the disk may have slowed it in this round: other programs, or the processor.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_slowed: bool,
 }

@@ -1,7 +1,7 @@
-//! The live table of a race, for who watches it on a terminal: where it stands, the leaders of each group, and
-//! what has changed last. The others are counted.
+//! The live table of a race on a terminal: its progress, the leaders of each group, and the latest changes. The other
+//! hosts are only counted.
 //!
-//! It is drawn in place on standard error, below what was there ([`ui::screen::Inline`]).
+//! It is redrawn in place on standard error ([`ui::screen::Inline`]).
 
 mod view;
 
@@ -13,7 +13,7 @@ use view::RoundProgress;
 
 pub(super) use view::BoardView;
 
-/// Interval at which the table is drawn while a round lasts.
+/// Interval at which the table is redrawn during a round.
 const DRAW_INTERVAL: Duration = Duration::from_millis(500);
 
 /// The table on standard error.
@@ -44,7 +44,7 @@ impl Board {
         &mut self.view
     }
 
-    /// Draws the table where that is due: in round `round` so many of `hosts` have been measured.
+    /// Draws the table if that is due: `measured` of `hosts` have been measured in round `round`.
     pub(super) fn tick(&mut self, round: usize, hosts: usize, measured: usize) {
         if Instant::now() < self.next {
             return;

@@ -7,11 +7,11 @@ use ui::exit::{ExitClass as _, Failure};
 
 use crate::store::FleetRun;
 
-/// Begins a race in the ledger. It is no [`job::start`]: there is nothing to go on from, and a race that cannot be
-/// kept is not begun, since `--terminate` and `fleet show` need what it has measured.
+/// Begins a race in the ledger. It does not use [`job::start`]: a race cannot be resumed, and one that cannot be kept
+/// is not begun, since `--terminate` and `fleet show` need its measurements.
 ///
 /// # Errors
-/// Refused, where the ledger cannot be written, or no thread can be started.
+/// Refused, if the ledger cannot be written, or no thread can be started.
 pub(super) fn begin(
     store: JobStore,
     run: &FleetRun,
@@ -20,8 +20,8 @@ pub(super) fn begin(
     CheckpointWriter::start(job, CheckpointInterval::every(Duration::ZERO)).refused()
 }
 
-/// Writes a race that has run for so long, unless an earlier checkpoint is still on its way. A ledger that
-/// cannot be written is reported once, and tried again the next time.
+/// Writes a checkpoint of a race, unless an earlier one is still being written. A ledger that cannot be written is
+/// reported once, and retried at the next checkpoint.
 pub(super) fn write(
     writer: &mut CheckpointWriter<FleetRun>,
     ran: Duration,
@@ -45,7 +45,7 @@ pub(super) fn write(
 /// Writes the end of a race.
 ///
 /// # Errors
-/// A sentence with what of the race is in the ledger all the same.
+/// A sentence about which data of the race is in the ledger.
 pub(super) fn finish(writer: CheckpointWriter<FleetRun>, run: &FleetRun) -> Result<(), String> {
     let is_failing = writer.is_failing();
     let finished = writer.end(run, EndState::Finished);
@@ -86,7 +86,7 @@ mod tests {
         keep(&mut writer);
         keep(&mut writer);
         assert!(writer.save(&run).is_err());
-        // What was removed is there again, as after a restore.
+        // A removed job exists again, as after a restore.
         let job = OwnedJob::begin(other, &run.id, &run, Takeover::FromDead).unwrap();
         keep(&mut writer);
         assert_eq!(notices.len(), 2, "{notices:?}");

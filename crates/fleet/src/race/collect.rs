@@ -1,5 +1,5 @@
-//! `fleet race --collect FOLDER`: a race whose rounds another engine has measured, with `disksmith bench --json` on
-//! each host. A round is a folder of it, with a file `HOST.json` for each host that was measured.
+//! `fleet race --collect FOLDER`: a race whose rounds were measured separately, with `disksmith bench --json` on each
+//! host. Each round is a folder in it, with a file `HOST.json` for each measured host.
 
 mod answer;
 
@@ -17,19 +17,19 @@ use crate::store::{FleetRun, HostOutcome, HostRun};
 use answer::{CollectedHost, answers};
 use ui::exit::Failure;
 
-/// A round as it lies in its folder.
+/// A round in its folder.
 struct Round {
     /// Folder with the answers of the round.
     folder: PathBuf,
-    /// Answers of its hosts, by their places.
+    /// Answers of its hosts, by their indices.
     hosts: BTreeMap<usize, CollectedHost>,
 }
 
-/// The race with the rounds of a folder, in their order, as far as they decide it, and the places of the hosts that are
-/// to be measured next: none where it is decided. `run` is one that begins.
+/// The race with the rounds of a folder, in order, up to the round that decides it, and the indices of the hosts to
+/// measure next; empty if it is decided. `run` is a new run.
 ///
 /// # Errors
-/// Refused, where the folder has no rounds, or files that are none of these hosts or no answers.
+/// Refused, if the folder has no rounds, files for unknown hosts, or files that are not answers.
 pub(super) fn collect(
     folder: &Path,
     args: &RaceArgs,
@@ -65,7 +65,7 @@ pub(super) fn collect(
     Ok((run, next))
 }
 
-/// Folders of rounds, those with numbers by these.
+/// Folders of rounds; numbered ones in numeric order.
 fn rounds_of(folder: &Path, hosts: &[Host], run: &FleetRun) -> Result<Vec<Round>, Failure> {
     let mut folders: Vec<PathBuf> = listed(folder)?
         .into_iter()
@@ -147,7 +147,7 @@ fn listed(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     Ok(paths)
 }
 
-/// Puts the hosts that were measured at all into their groups.
+/// Assigns the hosts with any measurement to their groups.
 fn group_measured(
     rounds: &[Round],
     args: &RaceArgs,
@@ -185,7 +185,7 @@ fn group_measured(
     Ok(())
 }
 
-/// A round, of the hosts that were to be measured in it.
+/// A round, limited to the hosts that were to be measured in it.
 fn recorded(round: Round, next: &[usize], hosts: &[Host]) -> RoundRecord {
     let next: BTreeSet<usize> = next.iter().copied().collect();
     let missing = next.iter().filter(|place| !round.hosts.contains_key(place));

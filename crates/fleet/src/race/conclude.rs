@@ -1,4 +1,4 @@
-//! Conclusion of a race, host by host: made of the rounds of its record alone.
+//! Conclusion of a race, host by host, from the rounds of its record alone.
 
 mod doubts;
 
@@ -20,20 +20,20 @@ pub(crate) enum Decision {
     Tie,
     /// The race ended before it was known whether the host is one of the best.
     Open,
-    /// As many others as are kept are better.
+    /// As many other hosts as are kept are better.
     Cull,
     /// The host missed a floor.
     HostFloor,
-    /// The host failed, or was away too often.
+    /// The host failed, or was unreachable too often.
     Failed,
-    /// The host was not reached, or no agent could run there: nothing is known of it.
+    /// The host was not reached, or no agent could run there: there are no measurements.
     Unreachable,
-    /// Another run or race measured on the host: nothing is known of it.
+    /// Another run or race measured on the host: there are no measurements.
     Busy,
 }
 
 impl Decision {
-    /// The word in documents.
+    /// The name in documents.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Decision::Keep => "keep",
@@ -51,32 +51,32 @@ impl Decision {
 /// A host, and its result.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct RankedHost {
-    /// Place of the host in the run.
+    /// Index of the host in the run.
     pub place: usize,
     /// Decision of the race.
     pub decided: Decision,
     /// Reason, as a sentence without its end.
     pub reason: String,
-    /// True where this race measured that it is worse than those that are kept, or misses a floor.
+    /// True if this race measured it to be worse than the kept hosts, or below a floor.
     pub is_bad: bool,
-    /// Estimate of its figure; `None` where it was never measured.
+    /// Estimate of its figure; `None` if it was never measured.
     pub known: Option<HostEstimate>,
     /// Number of rounds in which it was missing.
     pub missed: usize,
-    /// Reasons to doubt that its figures are its disks' alone, or that they show all, as sentences.
+    /// Reasons to doubt that its figures are those of its disks alone, or complete, as sentences.
     pub doubts: Vec<String>,
-    /// True where something other than its disks may have slowed them, which a doubt names.
+    /// True if something other than its disks may have slowed them; a doubt names it.
     pub is_slowed: bool,
-    /// True where its figures themselves are doubtful: blocks that were never written, answers from memory,
-    /// other work on the disk.
+    /// True if its figures themselves are doubtful: blocks that were never written, reads served from memory, other
+    /// work on the disk.
     pub is_doubtful: bool,
-    /// True where it was dead, lost or another machine when the race was over. For hosts that are kept or tie, a
-    /// doubt names that.
+    /// True if it was dead, lost or another machine at the end of the race. For hosts that are kept or tie, a doubt
+    /// says so.
     pub is_gone: bool,
 }
 
 impl RankedHost {
-    /// A host of which nothing was measured.
+    /// A host without measurements.
     pub(super) fn unmeasured(place: usize, decided: Decision, reason: &str) -> RankedHost {
         RankedHost {
             place,
@@ -93,7 +93,7 @@ impl RankedHost {
     }
 }
 
-/// A group, and how its race ended.
+/// A group, and the end of its race.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct GroupEnd {
     /// Name of the group.
@@ -104,14 +104,14 @@ pub(crate) struct GroupEnd {
     pub end: Option<End>,
     /// Number of hosts that are kept.
     pub kept: usize,
-    /// Number of hosts that were there when the race was over: of those that are kept, and of those that tie, of
-    /// which at most `places` count.
+    /// Number of hosts that were reachable at the end of the race: of the kept ones, and of the tied ones, of which at
+    /// most `places` count.
     pub there: usize,
     /// Number of hosts that tie for `places`.
     pub tied: usize,
-    /// Number of places that they tie for.
+    /// Number of places for which they tie.
     pub places: usize,
-    /// Places of the hosts that the rule keeps, and of those that it could not distinguish from them.
+    /// Indices of the hosts that the rule keeps, and of those that it could not distinguish from them.
     pub best: Vec<usize>,
 }
 
@@ -122,11 +122,11 @@ pub(crate) struct RaceConclusion {
     pub groups: Vec<GroupEnd>,
     /// The hosts, by group, and the best first.
     pub ranked: Vec<RankedHost>,
-    /// Groups that the source of the hosts names, and of which no host was measured.
+    /// Groups in the source of the hosts without any measured host.
     pub empty: Vec<String>,
     /// The standard deviation of one round of a disk, as a share.
     pub noise: Option<f64>,
-    /// Number of rounds in which a host must be measured so that a slowness in a tenth of them is seen.
+    /// Number of rounds in which a host must be measured so that slowness in a tenth of them shows.
     pub proof_rounds: usize,
 }
 
@@ -160,7 +160,7 @@ pub(crate) fn conclude(run: &FleetRun, record: &RaceRecord) -> RaceConclusion {
     let group_of = |place: usize| record.hosts.get(place).map(|host| &host.group);
     let figure = |one: &RankedHost| one.known.map_or(f64::NEG_INFINITY, |known| known.figure);
     ranked.sort_by(|a, b| {
-        // Those that took no part stand last.
+        // Hosts that did not take part come last.
         let (of_a, of_b) = (
             group_of(a.place).cloned().flatten(),
             group_of(b.place).cloned().flatten(),
@@ -210,7 +210,7 @@ pub(crate) fn conclude(run: &FleetRun, record: &RaceRecord) -> RaceConclusion {
     }
 }
 
-/// The groups of the hosts that took no part, by their source, in which no other host did.
+/// The groups, by their source, of hosts that did not take part, if no other host is in them.
 fn empty(run: &FleetRun, record: &RaceRecord) -> Vec<String> {
     let is_of = |group: &Option<String>, name: &str| {
         let rest = group.as_deref().and_then(|group| group.strip_prefix(name));
@@ -229,9 +229,9 @@ fn empty(run: &FleetRun, record: &RaceRecord) -> Vec<String> {
     names
 }
 
-/// Parts of the whole race that the decision on a host depends on.
+/// Values of the whole race that the decision on a host depends on.
 struct Bounds {
-    /// Number of rounds in which a host must be measured so that a slowness in a tenth of them is seen.
+    /// Number of rounds in which a host must be measured so that slowness in a tenth of them shows.
     proof_rounds: usize,
     /// True once the race is over.
     is_over: bool,
@@ -289,7 +289,7 @@ fn raced_host(
     if course.missed_once(place) {
         doubts.push(doubts::MISSED_ONCE.to_owned());
     }
-    // An error that a disk answers is its own.
+    // An error that a disk returns is the disk's fault.
     let is_broken = matches!(course.out_reason(place), Some(EliminationReason::Broken(_)));
     RankedHost {
         place,
@@ -305,7 +305,7 @@ fn raced_host(
     }
 }
 
-/// Decision on a host by its rank, the reason, and true where it was measured to be worse.
+/// Decision on a host by its rank, the reason, and true if it was measured to be worse.
 fn of_rank(
     place: usize,
     group: &RaceGroup<'_>,
@@ -367,7 +367,7 @@ fn of_rank(
             let reason = format!("{others} better, known after round {}", round + 1);
             (Decision::Cull, reason, true)
         }
-        // No kept host is worse, and it may be as good: that is no reason to terminate it.
+        // No kept host is worse, but this one may be as good: that is no reason to terminate it.
         _ => (
             Decision::Cull,
             format!("{others} measured to be better, though it may be as good"),
@@ -376,7 +376,7 @@ fn of_rank(
     }
 }
 
-/// Places of the hosts that tie, in the order in which they are chosen.
+/// Indices of the tied hosts, in the order in which they are chosen.
 fn in_tie_order(tied: &[usize], by: TieBreak, record: &RaceRecord, run: &FleetRun) -> Vec<usize> {
     let name = |place: &usize| run.hosts.get(*place).map(|host| host.host.as_str());
     let price = |place: &usize| {
@@ -391,7 +391,7 @@ fn in_tie_order(tied: &[usize], by: TieBreak, record: &RaceRecord, run: &FleetRu
     tied
 }
 
-/// A host that took no part.
+/// A host that did not take part.
 fn not_raced(place: usize, run: &FleetRun) -> RankedHost {
     let host = run.hosts.get(place);
     let (decided, reason) = match host.map(|host| host.outcome) {

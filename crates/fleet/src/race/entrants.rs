@@ -1,4 +1,4 @@
-//! Drives a race: brings all hosts to the start, sends them each round, and collects the results.
+//! Drives a race: waits for all hosts to be ready, sends them each round, and collects the results.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -13,14 +13,14 @@ use crate::store::{HostOutcome, HostRun};
 
 /// Interval at which the signal is polled.
 const POLL: Duration = Duration::from_millis(50);
-/// Time before the first notice of hosts that are waited for; it doubles each time.
+/// Time before the first notice about hosts that are waited for; it doubles each time.
 const FIRST_NOTICE: Duration = Duration::from_secs(30);
 /// Maximum number of hosts that are named; more are counted.
 const MAX_NAMED_HOSTS: usize = 5;
 
-/// A host, as the race sees it.
+/// A host and its state in the race.
 pub(super) struct Entrant<'a> {
-    /// Result of it so far.
+    /// Its result so far.
     pub host_run: HostRun,
     /// Boot id.
     pub boot: String,
@@ -28,29 +28,28 @@ pub(super) struct Entrant<'a> {
     pub own_id: Option<String>,
     /// Targets that are measured there.
     pub targets: Vec<TargetFacts>,
-    /// True where it did not come to measure when it was met again: it may be another machine then, or have
-    /// other disks.
+    /// True if it was not ready again after a loss: it may then be another machine, or have other disks.
     pub may_be_other: bool,
     /// State of the host in the race.
     pub state: State,
     /// Channel to its thread, for the rounds.
     notice: Option<Sender<Round>>,
-    /// Tells its thread that the race is over for it, whatever that does at the moment.
+    /// Tells its thread that the race is over for it, whatever the thread is doing.
     over: &'a AtomicBool,
 }
 
 /// State of a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// The host is being reached, or prepares.
+    /// The host is being connected to, or prepares.
     Coming,
     /// The host waits for a round.
     Ready,
     /// The host measures a round.
     Busy,
-    /// The host is away for a while, for this reason.
+    /// The host is temporarily unreachable, for this reason.
     Away(String),
-    /// The host is gone for good, for the reason in its own record.
+    /// The host has left the race, for the reason in its own record.
     Gone,
 }
 
@@ -66,7 +65,8 @@ pub(super) struct Entrants<'a> {
 pub(super) type HostChannels = (Sender<(usize, HostEvent)>, Vec<Receiver<Round>>);
 
 impl<'a> Entrants<'a> {
-    /// Hosts of which none is reached yet. The thread of each host polls its `over` for the end of the race.
+    /// The hosts of a race, none of which is connected yet. The thread of each host polls its `over` for the end of
+    /// the race.
     pub(super) fn new(
         hosts: &[Host],
         over: &'a [AtomicBool],
@@ -100,8 +100,8 @@ impl<'a> Entrants<'a> {
         (field, (sender, receivers))
     }
 
-    /// Waits until every host is ready or gone, at most for `timeout`. Hosts that are not ready then take no part.
-    /// `notice` is given a sentence now and then while it takes long.
+    /// Waits until every host is ready or gone, for at most `timeout`. Hosts that are not ready then do not take part.
+    /// While it takes long, `notice` is called with a sentence now and then.
     pub(super) fn gather(&mut self, timeout: Duration, notice: &mut dyn FnMut(&str)) {
         let began = Instant::now();
         let mut pause = FIRST_NOTICE;
@@ -153,9 +153,9 @@ impl<'a> Entrants<'a> {
         )
     }
 
-    /// Measures a round on these hosts, at the same time. A host that has not answered `late` after the round's end
-    /// is waited for no longer; a result that comes later goes into the record of the round that is measured then.
-    /// `tick` is called regularly with the number of hosts that were measured.
+    /// Measures a round on these hosts at the same time. A host that has not answered `late` after the round's end is
+    /// no longer waited for; a later result is added to the record of the round that is then being measured. `tick` is
+    /// called regularly with the number of hosts that were measured.
     pub(super) fn measure(
         &mut self,
         hosts: &[usize],
@@ -168,7 +168,7 @@ impl<'a> Entrants<'a> {
         let mut record = RoundRecord::default();
         let mut waiting = self.begin(hosts, round, &mut record);
         while !self.interrupt.load(Relaxed) && began.elapsed() < lasts + late {
-            // Where hosts are missing a round takes its time all the same: they may come back in it.
+            // If hosts are missing the round still takes its full time: they may reconnect in it.
             let is_due = record.missed.is_empty() || began.elapsed() >= lasts;
             if waiting.is_empty() && is_due {
                 break;
@@ -215,13 +215,13 @@ impl<'a> Entrants<'a> {
         );
         let silent = waiting.iter().map(|place| absent(*place, &word));
         record.missed.extend(silent);
-        // The order in which they answer is no part of what was measured.
+        // The order of the answers is not part of the measurement.
         record.measured.sort_by_key(|measurement| measurement.host);
         record.late.sort_by_key(|measurement| measurement.host);
         record
     }
 
-    /// Sends a round to these hosts. Returns those that measure it now.
+    /// Sends a round to these hosts. Returns those that now measure it.
     fn begin(
         &mut self,
         hosts: &[usize],
@@ -235,7 +235,7 @@ impl<'a> Entrants<'a> {
             };
             match &entrant.state {
                 State::Ready => {
-                    // Where its thread has ended, an event has reported that.
+                    // If its thread has ended, an event has reported that.
                     let events = entrant.notice.as_ref().map(|notice| notice.send(round));
                     if matches!(events, Some(Ok(()))) {
                         entrant.state = State::Busy;
@@ -255,7 +255,7 @@ impl<'a> Entrants<'a> {
         waiting
     }
 
-    /// Ends the race for a host: it takes no part any more.
+    /// Ends the race for a host, which no longer takes part.
     pub(super) fn release(&mut self, place: usize) {
         if let Some(entrant) = self.entrants.get_mut(place) {
             entrant.release();
@@ -267,15 +267,15 @@ impl<'a> Entrants<'a> {
         self.entrants.iter_mut().for_each(Entrant::release);
     }
 
-    /// Takes in all events until now, such as hosts that were lost while others were measured.
+    /// Processes all pending events, such as hosts that were lost while others were measured.
     pub(super) fn receive_uninterrupted(&mut self) {
         while let Ok(events) = self.events.try_recv() {
             self.handle_event(events);
         }
     }
 
-    /// Takes in an event of a host, if one comes within a short time. Returns the host's place, and the round that it
-    /// has measured, if it is that event.
+    /// Processes an event of a host, if one arrives within a short time. Returns the host's index, and its measured
+    /// round, if that is the event.
     fn receive(&mut self) -> Option<(usize, Option<HostRound>)> {
         match self.events.recv_timeout(POLL) {
             Ok(events) => self.handle_event(events),
@@ -287,7 +287,7 @@ impl<'a> Entrants<'a> {
         }
     }
 
-    /// Takes in an event of a host.
+    /// Processes an event of a host.
     fn handle_event(
         &mut self,
         (place, events): (usize, HostEvent),
@@ -300,7 +300,7 @@ impl<'a> Entrants<'a> {
         match events {
             HostEvent::Known(host_run, boot, own_id) => {
                 (entrant.host_run, entrant.boot, entrant.own_id) = (*host_run, boot, own_id);
-                // Until it reports its targets: the race may be over before.
+                // Until it reports its targets; the race may be over before.
                 entrant.may_be_other = !entrant.targets.is_empty();
             }
             HostEvent::Ready(targets) => match changed_targets(&entrant.targets, &targets) {
@@ -323,7 +323,7 @@ impl<'a> Entrants<'a> {
             HostEvent::Away(why) => entrant.state = State::Away(why),
             HostEvent::Gone(host_run, may_be_other) => {
                 entrant.may_be_other |= may_be_other;
-                // That it was too late to the start stays.
+                // A host that was too late for the start keeps that reason.
                 if entrant.host_run.why.is_none() {
                     entrant.host_run = *host_run;
                 }
@@ -334,12 +334,12 @@ impl<'a> Entrants<'a> {
     }
 }
 
-/// Reason why the targets of a host after a loss differ from those at first, as a sentence; `None` where they
-/// are the same, or this is the first time.
+/// Reason why the targets of a host after a loss differ from the first ones, as a sentence; `None` if they are the
+/// same, or these are the first.
 fn changed_targets(first: &[TargetFacts], now: &[TargetFacts]) -> Option<String> {
     let is_same = |(first, now): (&TargetFacts, &TargetFacts)| {
         let known = (&first.path, &first.serial, first.size_bytes);
-        // Where a disk has a number of its own, its name may change.
+        // A disk with a serial number may change its name.
         known == (&now.path, &now.serial, now.size_bytes)
             && first.overwritten.as_ref().map(|one| &one.seen)
                 == now.overwritten.as_ref().map(|one| &one.seen)
@@ -359,7 +359,7 @@ fn changed_targets(first: &[TargetFacts], now: &[TargetFacts]) -> Option<String>
 }
 
 impl Entrant<'_> {
-    /// The host as one that is gone, with the reason.
+    /// The host as a missed one, with the reason.
     fn missed_host(&self, place: usize) -> MissedHost {
         absent(place, self.host_run.why.as_deref().unwrap_or_default())
     }

@@ -1,4 +1,4 @@
-//! `keep.txt` and `cull.txt`: lists of hosts, as every verb of `fleet` reads them.
+//! `keep.txt` and `cull.txt`: lists of hosts in the format that every verb of `fleet` reads.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::store::{FleetRun, HostRun};
 use ui::exit::{ExitClass as _, Failure};
 use ui::output::{HOST_LIST_MARK, OutputFile, OutputFormat};
 
-/// The files' names.
+/// The names of the files.
 const KEEP_FILE: &str = "keep.txt";
 const CULL_FILE: &str = "cull.txt";
 /// The files `keep.txt` and `cull.txt`, checked before the race.
@@ -22,11 +22,11 @@ pub(crate) struct ListFiles {
 }
 
 impl ListFiles {
-    /// Checks that they can be written, and that no file of other origin is there unless `force` gives
-    /// it up.
+    /// Checks that they can be written, and that existing files are lists of a race, unless `force` permits replacing
+    /// them.
     ///
     /// # Errors
-    /// Refused, where a list would be lost, or could not be written when the race is over.
+    /// Refused, if another file would be replaced, or a list could not be written at the end of the race.
     pub(crate) fn at(folder: &Path, force: bool) -> Result<ListFiles, Failure> {
         if !folder.is_dir() {
             return Err(Failure::refused(format!(
@@ -47,7 +47,7 @@ impl ListFiles {
         [self.keep.path(), self.cull.path()]
     }
 
-    /// Writes both where the race is over and hosts were measured; true where it did.
+    /// Writes both if the race is over and hosts were measured; true if it did.
     ///
     /// # Errors
     /// As [`ListFiles::write`].
@@ -64,10 +64,10 @@ impl ListFiles {
         self.write(run, hosts, concluded).map(|()| true)
     }
 
-    /// Writes both, each as a whole or not at all.
+    /// Writes both, each completely or not at all.
     ///
     /// # Errors
-    /// Failed midway, where that cannot be done.
+    /// Failed midway, if that is not possible.
     fn write(
         &self,
         run: &FleetRun,
@@ -79,7 +79,7 @@ impl ListFiles {
         let kept: Vec<&RankedHost> = concluded.ranked.iter().filter(is_kept).collect();
         let culled: Vec<&RankedHost> = concluded.ranked.iter().filter(is_culled).collect();
         let [kept, culled] = [kept, culled].map(|chosen| list(run, hosts, &chosen));
-        // Lists of two races side by side would contradict each other about a host.
+        // Lists of two races in one folder would contradict each other.
         let keep = self.keep.prepare(kept.as_bytes()).midway()?;
         let cull = self.cull.prepare(culled.as_bytes()).midway()?;
         keep.put().midway()?;
@@ -90,8 +90,8 @@ impl ListFiles {
     }
 }
 
-/// Attributes of a host in a list: its names, and the other facts of its source, such as its price and that
-/// it is to be kept. Attributes that a list cannot hold are left out.
+/// Attributes of a host in a list: its names, and the other facts from its source, such as its price and its
+/// protection. Attributes that a list cannot represent are left out.
 fn attributes(host_run: &HostRun, host: &Host) -> Vec<(String, String)> {
     let own = [
         ("port", host.port.map(|port| port.to_string())),
@@ -103,7 +103,7 @@ fn attributes(host_run: &HostRun, host: &Host) -> Vec<(String, String)> {
     let is_word = |text: &str| {
         !text.is_empty() && !text.starts_with('#') && !text.contains(char::is_whitespace)
     };
-    // What the list has no form for, such as the empty value that a tag of EC2 may have, protects all the same.
+    // A protection counts even if the list cannot represent it, such as an EC2 tag with an empty value.
     let tags = host.tags.iter().map(|(key, value)| {
         let is_lost = is_keep(key) && !is_word(value);
         let value = if is_lost { "yes" } else { value };
@@ -221,7 +221,7 @@ mod tests {
                 (kept[0].port, kept[0].id.as_deref()),
                 (Some(2222), Some("i-b"))
             );
-            // Who was protected in this race is in the next.
+            // A host that was protected in this race is protected in the next.
             let tags: Vec<(&str, &str)> = kept[0]
                 .tags
                 .iter()
@@ -233,7 +233,7 @@ mod tests {
             assert_eq!(culled, ["DOMAIN\\me@c", "DOMAIN\\me@d"]);
         }
         assert_eq!(fs::read_dir(place.path()).unwrap().count(), 2);
-        // A race that was half as lucky says which list is whose.
+        // If only one list could be written, the error says which list is of this race.
         let lists = ListFiles::at(place.path(), false).unwrap();
         fs::remove_file(place.path().join(CULL_FILE)).unwrap();
         fs::create_dir(place.path().join(CULL_FILE)).unwrap();

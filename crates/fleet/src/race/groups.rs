@@ -1,4 +1,4 @@
-//! Groups that compete: hosts of one zone or type, as the user asks, and of one size.
+//! Groups that compete: hosts of one zone or type, as requested, and of one size.
 
 use record::Bytes;
 
@@ -10,13 +10,13 @@ use crate::store::HostRun;
 use crate::store::race::RaceRecord;
 use ui::exit::Failure;
 
-/// Name for a type that a host does not report, where others differ in theirs.
+/// Name of the type of a host that does not report it, if other hosts have different types.
 const UNKNOWN_KIND: &str = "unknown type";
 
-/// Puts the hosts that are ready into their groups, and with them the least rounds of the race.
+/// Assigns the ready hosts to their groups, and sets the minimum number of rounds.
 ///
 /// # Errors
-/// Refused, where a floor is watched for longer than the race.
+/// Refused, if a floor is watched for longer than the race.
 pub(super) fn assign_groups(
     hosts: &[Option<(&HostRun, &[TargetFacts])>],
     args: &RaceArgs,
@@ -32,14 +32,14 @@ pub(super) fn assign_groups(
     Ok(())
 }
 
-/// The group of each host that is ready, by its place. Where hosts differ in their type or their disks,
-/// that is part of their group's name: a larger one would win by its size.
+/// The group of each ready host, by its index. If hosts differ in their type or their disks, that is part of the
+/// group's name: a larger one would win by its size.
 fn groups(
     hosts: &[Option<(&HostRun, &[TargetFacts])>],
     per: Option<GroupBy>,
 ) -> Vec<Option<String>> {
     let ready = || hosts.iter().flatten();
-    // A host without a type is of the only one that there is.
+    // If there is only one type, a host without a type belongs to it.
     let kinds = differ(ready().filter_map(|(host, _)| host.kind.clone()));
     let disks = differ(ready().map(|(_, targets)| size(targets)));
     hosts
@@ -64,7 +64,7 @@ fn differ<T: PartialEq>(mut all: impl Iterator<Item = T>) -> bool {
     all.any(|other| Some(&other) != first.as_ref())
 }
 
-/// The size of what is measured, such as `4 disks of 100 GiB`, as exactly as it matters.
+/// The size of the measured disks, such as `4 disks of 100 GiB`, rounded.
 fn size(targets: &[TargetFacts]) -> String {
     let mut sizes: Vec<String> = targets
         .iter()

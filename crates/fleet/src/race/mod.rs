@@ -1,12 +1,12 @@
-//! `fleet race`: hosts measured at the same time, round by round, until it is known which are the best.
+//! `fleet race`: measures hosts at the same time, round by round, until the best are known.
 //!
 //! | module | contents |
 //! | --- | --- |
-//! | `setup`, `groups` | groups that compete, and the rounds they get |
-//! | `runner` | one host: reached, prepared, sent its rounds |
-//! | `entrants` | all hosts: brought to the start, and through each round |
+//! | `setup`, `groups` | groups that compete, and the number of rounds |
+//! | `runner` | one host: connected, prepared, sent its rounds |
+//! | `entrants` | all hosts: made ready, and led through each round |
 //! | `running_race` | the decisions: hosts to measure next, and hosts that are out |
-//! | `overwrite_plan` | data that is overwritten, agreed to first |
+//! | `overwrite_plan` | data that is overwritten, confirmed first |
 //! | `outage` | rounds in which no host answers |
 //! | `run` | the race from start to end |
 //! | `board` | live table |
@@ -77,13 +77,12 @@ pub(crate) use ranked_by::RankedBy;
 
 pub(crate) use conclude::{Decision, RaceConclusion, RankedHost, conclude};
 
-/// Default phase by which hosts are ranked: one that only reads.
+/// Default phase by which hosts are ranked; it only reads.
 const DEFAULT_PHASE: &str = "page-read";
-/// Bounds of the time for which a late host is waited for after a round: as long as the round took, and
-/// within these.
+/// Bounds of the time to wait for a late host after a round; within them it is the length of the round.
 const LATE_HOST_TIMEOUTS: [Duration; 2] = [Duration::from_secs(5), Duration::from_secs(30)];
 
-/// Races hosts, or shows what would be raced.
+/// Races hosts, or shows the race without measuring.
 pub(super) fn race(args: &RaceArgs, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
     let found = find(&args.source)?;
     for one in &found.left_out {
@@ -115,14 +114,14 @@ pub(super) fn race(args: &RaceArgs, context: &mut Context, interrupt: &AtomicBoo
         );
     }
     if asked.overwrites && !args.yes {
-        // A refusal after all hosts have prepared would be late.
+        // A refusal after all hosts have prepared would be too late.
         require_terminal(overwrite_plan::PARTICIPLE)?;
     }
     if args.terminate {
         if !args.yes {
             require_terminal("terminated")?;
         }
-        // A refusal after an hour of racing would be late.
+        // A refusal after an hour of racing would be too late.
         let ids = terminate::ids_of(&hosts)
             .map_err(|wrong| Failure::refused_for("no race is begun", &wrong))?;
         if hosts.iter().all(|host| host.id.is_none()) {
@@ -167,12 +166,12 @@ pub(super) fn race(args: &RaceArgs, context: &mut Context, interrupt: &AtomicBoo
     let mut run = match conditions.race(&hosts, args, run, &mut keep) {
         Ok(run) => run,
         Err(failure) => {
-            // Where that cannot be written, it stays as one that was not finished.
+            // If that cannot be written, it stays as an unfinished one.
             let _ = writer.end(&begun, EndState::Discarded);
             return Err(failure);
         }
     };
-    // Before anything else can go wrong; it is tried once more in the end.
+    // Saved before anything else can fail; the end tries again.
     let _ = writer.save(&run);
     let concluded = conclude_of(&run)?;
     let listed = lists.write_of(&run, &hosts, &concluded);
@@ -198,11 +197,11 @@ pub(super) fn race(args: &RaceArgs, context: &mut Context, interrupt: &AtomicBoo
     let written = listed.as_ref().ok().is_some_and(|is_written| *is_written);
     let written = written.then(|| lists.paths());
     let answered = answer(&run, &concluded, args, page.as_ref(), written, context);
-    // The first that went wrong is why the others did.
+    // The first error is the cause of the others.
     listed.map(drop).and(terminated).and(answered)
 }
 
-/// Decides a race by rounds that lie in files, and keeps it as any other.
+/// Decides a race by rounds from files, and keeps it like any other.
 fn collected(
     folder: &Path,
     args: &RaceArgs,
@@ -246,7 +245,7 @@ fn conclude_of(run: &FleetRun) -> Result<RaceConclusion, Failure> {
     Ok(conclude(run, record))
 }
 
-/// A floor that can be missed in one round alone, and the same over several rounds.
+/// A floor that can be missed in one round, and the same floor over several rounds.
 fn floor_of_one_round(args: &RaceArgs) -> Option<[HostFloor; 2]> {
     let round = args.round.0;
     let is_short = |floor: &&HostFloor| floor.over.is_none_or(|over| over <= round);
@@ -258,9 +257,8 @@ fn floor_of_one_round(args: &RaceArgs) -> Option<[HostFloor; 2]> {
     Some([short.clone(), longer])
 }
 
-/// True where the end of a group shows which of its hosts are good. Where the rounds were used up, all that
-/// are left tie, whatever they are; and where no more were alive than are kept, they were held against
-/// nothing but the floors.
+/// True if the end of a group shows which of its hosts are good. If the rounds were used up, all remaining hosts tie,
+/// whatever they are; and if no more hosts were left than are kept, they were only compared with the floors.
 pub(crate) fn is_good(end: Option<End>, record: &RaceRecord) -> bool {
     match end {
         Some(End::Decided | End::Equal) => true,
@@ -275,13 +273,13 @@ struct RoundsCommand {
     words: Vec<String>,
     /// The figures of each round; hosts are ranked by the first.
     figures: Vec<Figure>,
-    /// True where existing data is overwritten.
+    /// True if existing data is overwritten.
     overwrites: bool,
 }
 
 impl RoundsCommand {
     /// # Errors
-    /// Refused, where the workload is invalid.
+    /// Refused, if the workload is invalid.
     fn of(args: &RaceArgs) -> Result<RoundsCommand, Failure> {
         let floors = || args.floor.iter().filter(|floor| !floor.is_of_disks());
         let of_floors = || floors().map(|floor| &floor.requirement.figure);
@@ -312,7 +310,7 @@ impl RoundsCommand {
 /// True where this command line overwrites existing data.
 ///
 /// # Errors
-/// Refused, where no host could measure that.
+/// Refused, if no host could measure it.
 fn check_command(words: &[String]) -> Result<bool, Failure> {
     let verb =
         parse(words).map_err(|why| Failure::refused(format!("the workload is invalid: {why}")))?;
@@ -326,7 +324,7 @@ fn check_command(words: &[String]) -> Result<bool, Failure> {
 }
 
 /// # Errors
-/// Refused, where ties are to be broken by prices that are not given.
+/// Refused, if ties are to be broken by prices that are not given.
 fn check_prices(args: &RaceArgs, hosts: &[Host]) -> Result<(), Failure> {
     let without = hosts.iter().find(|host| price(host).is_none());
     match without {
@@ -359,7 +357,7 @@ fn price(host: &Host) -> Option<f64> {
 }
 
 /// # Errors
-/// Refused, where a race that this ledger knows is at one of these hosts: each would measure the other.
+/// Refused, if a race in this ledger is measuring one of these hosts: each would distort the other.
 fn check_none_under_way(store: &JobStore, hosts: &[Host]) -> Result<(), Failure> {
     let races = store.unfinished::<FleetRun>(|owner| owner == OwnerLiveness::Alive);
     for work in races.refused()? {
@@ -381,7 +379,7 @@ fn check_none_under_way(store: &JobStore, hosts: &[Host]) -> Result<(), Failure>
     Ok(())
 }
 
-/// The run as it begins.
+/// The new run.
 fn begun(args: &RaceArgs, asked: &RoundsCommand, hosts: &[Host]) -> FleetRun {
     let raced = |host: &Host| RacedHost {
         price: price(host),
@@ -410,7 +408,7 @@ fn begun(args: &RaceArgs, asked: &RoundsCommand, hosts: &[Host]) -> FleetRun {
     }
 }
 
-/// Answers with what a race came to, and ends as it did.
+/// Prints the result of a race, and returns its exit status.
 fn answer(
     run: &FleetRun,
     concluded: &RaceConclusion,
@@ -423,7 +421,7 @@ fn answer(
         return Err(Failure::refused("the run is no race"));
     };
     let printed = context.print(&shown(run, record, concluded, args.json, context.columns));
-    // Also when the answer's pipe is closed.
+    // Also if the answer's pipe is closed.
     if let Some(page) = page {
         let content = html::of(run, record, concluded).midway()?;
         page.write(&content).midway()?;
@@ -483,13 +481,13 @@ fn shown(
     }
 }
 
-/// Page of a race of the ledger; `None` where the run is none.
+/// Page of a race in the ledger; `None` if the run is not a race.
 pub(super) fn page(run: &FleetRun) -> Option<anyhow::Result<Vec<u8>>> {
     let record = run.race.as_ref()?;
     Some(html::of(run, record, &conclude(run, record)))
 }
 
-/// Answer of a race of the ledger, as `fleet show` shows it; `None` where the run is none.
+/// Answer of a race in the ledger for `fleet show`; `None` if the run is not a race.
 pub(super) fn show(run: &FleetRun, as_json: bool, columns: usize) -> Option<String> {
     let record = run.race.as_ref()?;
     let concluded = conclude(run, record);

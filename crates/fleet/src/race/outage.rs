@@ -1,5 +1,5 @@
-//! Rounds in which no host answers. What lies between them and this machine is more likely the cause than all
-//! of them at once, and so may be that some of them come back later than others.
+//! Rounds in which no host answers. The likely cause is the connection between this machine and the hosts, which may
+//! also explain that some of them reconnect later than others.
 
 use std::collections::BTreeMap;
 use std::mem;
@@ -7,16 +7,16 @@ use std::time::{Duration, Instant};
 
 use crate::store::race::{Measurement, RoundRecord};
 
-/// Hosts from which nothing came since a round in which nothing came from any.
+/// Hosts that have been silent since a round in which all hosts were silent.
 pub(super) struct Outage {
-    /// Time for which their silence is not held against them.
+    /// Time for which their silence does not count against them.
     timeout: Duration,
-    /// The round in which each fell silent, by the host's place. A host that never comes back has its timeout once,
-    /// however often all the others are silent later.
+    /// The round in which each became silent, by the host's index. A host that never reconnects is excused for the
+    /// timeout once, however often all the others are silent later.
     hosts: BTreeMap<usize, SilentRound>,
 }
 
-/// A round in which nothing came from any host.
+/// A round without an answer from any host.
 #[derive(Clone, Copy)]
 struct SilentRound {
     number: usize,
@@ -24,7 +24,7 @@ struct SilentRound {
 }
 
 impl Outage {
-    /// An outage of no host.
+    /// No outage.
     pub(super) fn new(timeout: Duration) -> Outage {
         Outage {
             timeout,
@@ -32,10 +32,10 @@ impl Outage {
         }
     }
 
-    /// Moves hosts of a round from `missed` to `excused` that are missing only because all hosts were, and drops late
-    /// answers to the round in which all were silent: hosts come back in different rounds, and each would be slow in
-    /// one in which the others are not. Answers with broken disks are kept. True where the round has a result that
-    /// counts. The round has this number, and ended at `now`.
+    /// Moves hosts of a round from `missed` to `excused` that are only missing because all hosts were, and drops late
+    /// answers to the round in which all were silent: hosts reconnect in different rounds, and each would be slow in a
+    /// round in which the others are not. Answers with broken disks are kept. Returns true if the round has a result
+    /// that counts. The round has this number, and ended at `now`.
     pub(super) fn sort(&mut self, round: &mut RoundRecord, number: usize, now: Instant) -> bool {
         let is_dark = round.measured.is_empty() && round.late.is_empty();
         if is_dark {
@@ -73,7 +73,7 @@ mod tests {
     use crate::protocol::rounds::TargetRound;
     use crate::store::race::MissedHost;
 
-    /// Number of all rounds: one without any answer is not counted.
+    /// Number of the rounds; one without any answer is not counted.
     const DARK: usize = 5;
 
     fn round(measured: &[usize], late: &[usize], missed: &[usize]) -> RoundRecord {
@@ -97,7 +97,7 @@ mod tests {
         }
     }
 
-    /// Sorts a round: true where it counts, and the hosts that are missing in it.
+    /// Sorts a round: true if it counts, and the hosts that are missing in it.
     fn sorted(dark: &mut Outage, now: Instant, mut round: RoundRecord) -> (bool, Vec<usize>) {
         let counts = dark.sort(&mut round, DARK, now);
         (counts, round.missed.iter().map(|one| one.host).collect())
@@ -107,15 +107,15 @@ mod tests {
     fn where_all_were_silent_at_once_none_is_missing_until_it_is_back() {
         let (mut dark, now) = (Outage::new(Duration::from_secs(300)), Instant::now());
         let mut step = |round| sorted(&mut dark, now, round);
-        // One alone is.
+        // A host that is missing alone is counted as missing.
         assert_eq!(step(round(&[0, 1], &[], &[2])), (true, vec![2]));
         assert_eq!(step(round(&[], &[], &[0, 1, 2])), (false, vec![]));
-        // They answer late, or come back one after the other.
+        // They answer late, or reconnect one after the other.
         assert_eq!(step(round(&[], &[0], &[0, 1, 2])), (true, vec![]));
         assert_eq!(step(round(&[0], &[1], &[1, 2])), (true, vec![]));
         assert_eq!(step(round(&[0, 1], &[], &[2])), (true, vec![]));
         assert_eq!(step(round(&[0, 1, 2], &[], &[])), (true, vec![]));
-        // From now on it is its own doing again.
+        // From now on it is counted again.
         assert_eq!(step(round(&[0, 1], &[], &[2])), (true, vec![2]));
     }
 
@@ -127,15 +127,15 @@ mod tests {
             round.late.iter().map(|one| one.host).collect()
         };
         let none: [usize; 0] = [];
-        // One that is alone in it is.
+        // A host that is late alone keeps its late answer.
         assert_eq!(late(round(&[1, 2], &[], &[0])), none);
         assert_eq!(late(round(&[1, 2], &[0], &[0])), [0]);
         assert_eq!(late(round(&[], &[], &[0, 1, 2])), none);
         assert_eq!(late(round(&[], &[0], &[0, 1, 2])), none);
         assert_eq!(late(round(&[0], &[1], &[1, 2])), none);
-        // The first has been back since.
+        // The first has reconnected since.
         assert_eq!(late(round(&[], &[0], &[0, 2])), [0]);
-        // Nor is what is of a round before it, or broken, a matter of what lies between.
+        // Answers to an earlier round, or with broken disks, are not explained by the connection.
         assert_eq!(late(round(&[], &[], &[0, 1, 2])), none);
         let mut earlier = round(&[], &[0], &[0, 1, 2]);
         earlier.late[0].round = Some(DARK - 2);
@@ -170,13 +170,13 @@ mod tests {
         let one = || round(&[0], &[], &[1]);
         assert_eq!(sorted(&mut dark, now, all()), (false, vec![]));
         assert_eq!(sorted(&mut dark, at(10), one()), (true, vec![]));
-        // The first comes back each time.
+        // The first reconnects each time.
         assert_eq!(sorted(&mut dark, at(240), all()), (false, vec![]));
         assert_eq!(sorted(&mut dark, at(250), one()), (true, vec![]));
         assert_eq!(sorted(&mut dark, at(310), one()), (true, vec![1]));
         assert_eq!(sorted(&mut dark, at(480), all()), (true, vec![1]));
         assert_eq!(sorted(&mut dark, at(490), one()), (true, vec![1]));
-        // It lives, and has the same as the others again.
+        // It answers again, like the others.
         let both = || round(&[0, 1], &[], &[]);
         assert_eq!(sorted(&mut dark, at(500), both()), (true, vec![]));
         assert_eq!(sorted(&mut dark, at(510), all()), (false, vec![]));

@@ -1,6 +1,5 @@
-//! Plan of the data that a race overwrites on all hosts, agreed to before the first round. Each host holds
-//! its disks open and claimed from its report of them until the end, and is bound to them where it
-//! comes back after a loss.
+//! Plan of the data that a race overwrites on all hosts, confirmed before the first round. Each host keeps its disks
+//! open and claimed from its report of them until the end, and is bound to them if it reconnects after a loss.
 
 use std::sync::atomic::AtomicBool;
 
@@ -15,18 +14,18 @@ use ui::exit::Failure;
 use ui::format::count;
 use ui::table::wrap;
 
-/// Participle for messages, as in `nothing was overwritten`. Test files of our own are laid out in folders by
-/// then.
+/// Participle for messages, as in `nothing was overwritten`. Test files of this program are already laid out in
+/// folders then.
 pub(super) const PARTICIPLE: &str = "overwritten";
 
-/// Disks that a race overwrites, and the hosts without them.
+/// Disks that a race overwrites, and the hosts that do not take part.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct OverwritePlan {
     /// The disks that are overwritten.
     disks: Vec<DestroyTarget>,
-    /// Reasons why hosts take no part, as sentences.
+    /// Reasons why hosts do not take part, as sentences.
     absent: Vec<String>,
-    /// Reasons why hosts that take part are away at the moment, as sentences.
+    /// Reasons why hosts that take part are unreachable at the moment, as sentences.
     away: Vec<String>,
 }
 
@@ -55,11 +54,11 @@ impl OverwritePlan {
         plan
     }
 
-    /// Shows it, and asks for agreement, unless that was given before. A race that overwrites
-    /// nothing needs no word.
+    /// Shows it, and asks for confirmation, unless that was given on the command line. A race that overwrites nothing
+    /// needs none.
     ///
     /// # Errors
-    /// Refused, if it is not confirmed: nothing was overwritten then.
+    /// Refused, if it is not confirmed; nothing was overwritten then.
     pub(super) fn agree(
         &self,
         yes: bool,
@@ -80,7 +79,7 @@ impl OverwritePlan {
         }
     }
 
-    /// The plan, and whom it is without.
+    /// The plan, and the hosts that are not in it.
     pub(super) fn text(&self, columns: usize) -> String {
         let mut text = targets::table(&self.disks, "The race would overwrite this", columns);
         let away = "Lost a moment ago, and raced only where they come back with the same disks:";
@@ -116,7 +115,7 @@ impl OverwritePlan {
     }
 }
 
-/// A target as the plan has it; `None` where nothing of it is lost.
+/// A target in the plan; `None` if none of its data is overwritten.
 fn disk(host: &str, zone: Option<&str>, target: &TargetFacts) -> Option<DestroyTarget> {
     let overwritten = target.overwritten.as_ref()?;
     Some(DestroyTarget {

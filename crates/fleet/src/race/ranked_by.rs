@@ -3,18 +3,18 @@
 use sweep::Figure;
 use ui::format;
 
-/// Kind of the figure that hosts are ranked by. A race takes rates, of which more is better: a latency is its inverse
-/// there.
+/// Kind of the figure that hosts are ranked by. A race needs figures of which a larger one is better: a latency is
+/// inverted for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RankedBy {
-    /// A rate, of which more is better.
+    /// A rate; a larger one is better.
     Rate,
     /// A latency in nanoseconds.
     Latency,
 }
 
 impl RankedBy {
-    /// The kind of the first of these figures; a rate where there is none.
+    /// The kind of the first of these figures; a rate if there are none.
     pub(crate) fn of(figures: &[Figure]) -> RankedBy {
         match figures.first() {
             Some(figure) if figure.metric.is_latency() => RankedBy::Latency,
@@ -22,7 +22,7 @@ impl RankedBy {
         }
     }
 
-    /// A figure as the race takes it, or one of the race in the figure's unit: both ways are alike.
+    /// Converts a figure to that of the race, or back: the conversion is its own inverse.
     pub(crate) fn turned(self, value: f64) -> f64 {
         match self {
             RankedBy::Rate => value,

@@ -1,4 +1,4 @@
-//! Report of a race: one typed document. Its JSON is all of it; the table and the page show parts of it.
+//! Report of a race as one typed document. Its JSON is complete; the table and the page show parts of it.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -12,8 +12,7 @@ use crate::store::FleetRun;
 use crate::store::race::RaceRecord;
 use crate::store::termination::{SparedHost, TerminationTarget};
 
-/// Factor by which an upper bound exceeds the figure where it is meaningless, as after two rounds that differ by
-/// much.
+/// Ratio of an upper bound to the figure from which it is meaningless, as after two rounds that differ a lot.
 const MEANINGLESS_BOUND_FACTOR: f64 = 1000.0;
 
 /// Result of a race.
@@ -154,7 +153,7 @@ pub(crate) struct HostCells {
     pub id: String,
     pub figure: String,
     pub bounds: String,
-    /// Worst disk of a host that has several.
+    /// Worst disk of a host with several.
     pub worst: String,
     pub rounds: String,
     pub decision: &'static str,
@@ -300,7 +299,7 @@ impl RankedFigure {
     }
 }
 
-/// Name of the worst target of several; `None` where there is only one.
+/// Name of the worst target of several; `None` if there is only one.
 pub(crate) fn worst_name(worst: &TargetFacts, targets: &[TargetFacts]) -> Option<String> {
     let name = worst.device.as_ref().unwrap_or(&worst.path);
     (targets.len() > 1).then(|| name.clone())

@@ -1,4 +1,4 @@
-//! Runs a race: brings the hosts to the start, and has them measured until it is over.
+//! Runs a race: waits for the hosts to be ready, and has them measured until it is over.
 
 use std::slice::from_ref;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -31,30 +31,30 @@ const POLL: Duration = Duration::from_millis(50);
 
 /// Settings of a race: connection, interrupt and limits.
 pub(super) struct RaceConditions<'a> {
-    /// The way to the hosts.
+    /// The transport to the hosts.
     pub transport: &'a dyn Transport,
     /// Set by a signal.
     pub interrupt: &'a AtomicBool,
-    /// Number of hosts that are connected to at the same time.
+    /// Maximum number of hosts that are connected to at the same time.
     pub batch: usize,
     /// Time within which hosts must be ready.
     pub ready: Duration,
-    /// Time for which a late host is waited for after a round.
+    /// Time to wait for a late host after a round.
     pub late: Duration,
     /// Pause after a loss before a host is tried again.
     pub after_loss: Duration,
-    /// Asks for agreement to overwrite.
+    /// Asks for confirmation to overwrite.
     pub agree: &'a dyn Fn(&OverwritePlan) -> Result<(), Failure>,
-    /// True where the user watches it on a terminal.
+    /// True if the user watches it on a terminal.
     pub watched: bool,
 }
 
 impl RaceConditions<'_> {
-    /// Races these hosts. `keep` is called with what is known whenever that has changed.
+    /// Races these hosts. `keep` is called with the run so far whenever it has changed.
     ///
     /// # Errors
-    /// Refused, where the race cannot be run with the hosts that are ready, or the user does not confirm what it
-    /// overwrites; failed midway, where no thread can be started.
+    /// Refused, if the race cannot be run with the ready hosts, or the user does not confirm what it overwrites;
+    /// failed midway, if no thread can be started.
     pub(super) fn race(
         &self,
         hosts: &[Host],
@@ -76,7 +76,7 @@ impl RaceConditions<'_> {
         let is_done = AtomicBool::new(false);
         let (mut field, (events, receivers)) = Entrants::new(hosts, &over, self.interrupt);
         let raced = thread::scope(|scope| {
-            // A panic, too, must not wait for the threads for ever.
+            // After a panic, too, the threads must end.
             let _over = [RaiseOnDrop(&over), RaiseOnDrop(from_ref(&is_done))];
             let watch = || relay_interrupt(self.interrupt, &over, &is_done);
             let watching = small_thread("interrupt").spawn_scoped(scope, watch);
@@ -109,7 +109,7 @@ impl RaceConditions<'_> {
         Ok(run)
     }
 
-    /// Brings the hosts to the start, and measures round by round.
+    /// Waits for the hosts to be ready, and measures round by round.
     fn rounds(
         &self,
         field: &mut Entrants<'_>,
@@ -148,7 +148,7 @@ impl RaceConditions<'_> {
                 }
             };
             let mut measured = field.measure(&next, round, self.late, &mut tick);
-            // Part of a round would be of those that answered first.
+            // A partial round would only have the hosts that answered first.
             if self.interrupt.load(Relaxed) {
                 break;
             }
@@ -170,7 +170,7 @@ impl RaceConditions<'_> {
             note(field, run);
             keep(run);
         }
-        // A signal behind the last round ends nothing.
+        // A signal after the last round interrupts nothing.
         let is_open = course.rounds() == 0 || !course.next().is_empty();
         let interrupted = is_open && self.interrupt.load(Relaxed);
         if let Some(record) = run.race.as_mut() {
@@ -184,7 +184,7 @@ impl RaceConditions<'_> {
     }
 }
 
-/// Tells all hosts' threads at once where the user wants the end, whatever the race waits for then.
+/// Passes an interrupt to all hosts' threads immediately, whatever the race waits for.
 fn relay_interrupt(interrupt: &AtomicBool, over: &[AtomicBool], is_done: &AtomicBool) {
     while !is_done.load(Relaxed) {
         if interrupt.load(Relaxed) {
@@ -195,16 +195,16 @@ fn relay_interrupt(interrupt: &AtomicBool, over: &[AtomicBool], is_done: &Atomic
     }
 }
 
-/// A thread that needs little.
+/// A thread with a small stack.
 fn small_thread(name: &str) -> thread::Builder {
     let thread = thread::Builder::new().name(name.to_owned());
     thread.stack_size(SMALL_STACK)
 }
 
-/// Puts the hosts that are ready into their groups.
+/// Assigns the ready hosts to their groups.
 ///
 /// # Errors
-/// Refused, where a floor is watched for longer than the race.
+/// Refused, if a floor is watched for longer than the race.
 fn group_entrants(
     field: &Entrants<'_>,
     args: &RaceArgs,
@@ -214,7 +214,7 @@ fn group_entrants(
         .entrants
         .iter()
         .map(|entrant| match entrant.state {
-            // One that was just lost may come back.
+            // A host that was just lost may reconnect.
             State::Ready | State::Away(_) => Some((&entrant.host_run, &entrant.targets[..])),
             _ => None,
         })
@@ -228,19 +228,19 @@ fn group_entrants(
     Ok(())
 }
 
-/// Puts what came of the hosts until now to the run.
+/// Copies the hosts' results so far to the run.
 fn note(field: &Entrants<'_>, run: &mut FleetRun) {
     for (host, entrant) in run.hosts.iter_mut().zip(&field.entrants) {
         host.clone_from(&entrant.host_run);
     }
 }
 
-/// The race is over for all of them.
+/// Ends the race for all hosts.
 fn end(field: &Entrants<'_>, interrupted: bool, run: &mut FleetRun) {
     note(field, run);
     let raced = run.race.iter_mut().flat_map(|record| &mut record.hosts);
     for (raced, entrant) in raced.zip(&field.entrants) {
-        // Its metadata service may have been silent at first.
+        // Its metadata service may not have answered at first.
         raced.own_id = raced.own_id.take().or_else(|| entrant.own_id.clone());
         raced.may_be_other = entrant.may_be_other;
     }
@@ -251,7 +251,7 @@ fn end(field: &Entrants<'_>, interrupted: bool, run: &mut FleetRun) {
                 host.outcome = HostOutcome::Lost;
                 host.why = Some(why.clone());
             }
-            // The result of its last round is not known.
+            // The result of its last round is unknown.
             State::Busy if !interrupted => {
                 host.outcome = HostOutcome::Lost;
                 host.why = Some("it had not answered its last round.".to_owned());
@@ -262,7 +262,7 @@ fn end(field: &Entrants<'_>, interrupted: bool, run: &mut FleetRun) {
     }
 }
 
-/// Reports on standard error how the race stands after a round.
+/// Reports the state of the race on standard error after a round.
 fn notice(
     course: &RunningRace<'_>,
     next: &[usize],

@@ -1,5 +1,5 @@
-//! Part of one host in a race, on a thread of its own: the host is reached, prepared, sent each round, and tried
-//! again where it is lost.
+//! One host in a race, on a separate thread: the host is connected to, prepared, sent each round, and reconnected
+//! after a loss.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError};
@@ -17,56 +17,56 @@ use crate::store::HostRun;
 
 /// Interval at which a round to measure is polled for.
 const POLL: Duration = Duration::from_millis(50);
-/// Time for the measuring process to end in order: it has a file to close.
+/// Time for the measuring process to end normally: it has a file to close.
 const STOP_GRACE: Duration = Duration::from_secs(20);
-/// Further time for the agent to report that.
+/// Additional time for the agent to report that.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 /// Silence after which a host is not waited for at the end.
 const SILENCE_LIMIT: Duration = Duration::from_secs(4);
-/// Pause after a loss before the host is tried again: the agent has ended its work by then.
+/// Pause after a loss before the host is reconnected to: the agent has ended its work by then.
 const RETRY_DELAY: Duration = Duration::from_secs(12);
 
 /// State that all hosts share.
 pub(super) struct RunnerContext<'a> {
-    /// The way to the hosts.
+    /// The transport to the hosts.
     pub transport: &'a dyn Transport,
     /// The run of the fleet.
     pub fleet: &'a str,
     /// Measuring verb and its arguments.
     pub args: &'a [String],
-    /// Lets only so many be connected to at the same time.
+    /// Limits the number of hosts that are connected to at the same time.
     pub limit: &'a ConnectionLimit,
-    /// The machines that were met.
+    /// The connected machines.
     pub met: &'a MachineRegistry,
-    /// Pause after a loss before a host is tried again.
+    /// Pause after a loss before a host is reconnected to.
     pub after_loss: Duration,
 }
 
 impl RunnerContext<'_> {
-    /// Default pause after a loss before a host is tried again.
+    /// Default pause after a loss before a host is reconnected to.
     pub(super) const RETRY_DELAY: Duration = RETRY_DELAY;
 }
 
-/// Message of a host's thread.
+/// Event from a host's thread.
 pub(super) enum HostEvent {
-    /// Facts about the host: its state, its boot, and the instance id that its metadata service reports.
+    /// Facts about the host: its state, its boot id, and the instance id from its metadata service.
     Known(Box<HostRun>, String, Option<String>),
     /// The host is prepared.
     Ready(Vec<TargetFacts>),
     /// The host has measured a round.
     Measured(HostRound),
-    /// The host is away for this reason, and is tried again.
+    /// The host is unreachable for this reason, and is retried.
     Away(String),
-    /// The host is gone for good. Its result, and true where it was met again and did not come to be ready: it may be
-    /// another machine then, or have other disks.
+    /// The host has left the race: its result, and true if it was not ready again after a loss, so that it may be
+    /// another machine, or have other disks.
     Gone(Box<HostRun>, bool),
 }
 
-/// Reason why a conversation ended early.
+/// Reason why a session ended early.
 enum ConversationEnd {
     /// The connection failed.
     ConnectionError(ConnectionError),
-    /// The verb that measures has ended by itself; the state of the host.
+    /// The measuring verb has ended by itself; the state of the host.
     Itself(Box<HostRun>),
 }
 
@@ -76,27 +76,27 @@ impl From<ConnectionError> for ConversationEnd {
     }
 }
 
-/// A host, and what was known of it.
+/// A host, and its known state.
 pub(super) struct HostRunner<'a> {
     running: &'a RunnerContext<'a>,
     host: &'a Host,
-    /// Channel of the host's rounds; its end is the end of the race.
+    /// Channel of the host's rounds; the race is over when it ends.
     rounds: Receiver<Round>,
     /// Set once the race is over for it.
     over: &'a AtomicBool,
     host_run: HostRun,
-    /// The boot in which it was first met.
+    /// Boot id at the first connection.
     boot: Option<String>,
     /// Options that bind it to the disks that it has reported to overwrite.
     bound: Vec<String>,
     /// True once it was ready.
     was_ready: bool,
-    /// True where it was ready since the last connection.
+    /// True if it was ready since the last connection.
     is_ready: bool,
 }
 
 impl<'a> HostRunner<'a> {
-    /// A host of which nothing is known yet.
+    /// A host without a connection yet.
     pub(super) fn new(
         running: &'a RunnerContext<'a>,
         host: &'a Host,
@@ -116,9 +116,9 @@ impl<'a> HostRunner<'a> {
         }
     }
 
-    /// Takes part until the race is over, or the host is gone for good.
+    /// Takes part until the race is over, or the host has left it.
     pub(super) fn run(mut self, place: usize, to: &Sender<(usize, HostEvent)>) {
-        // Where the receiver is gone, the end is near.
+        // If the receiver is gone, the race is about to end.
         let notice = |events: HostEvent| {
             let _ = to.send((place, events));
         };
@@ -130,7 +130,7 @@ impl<'a> HostRunner<'a> {
                 }
                 Err(ConversationEnd::ConnectionError(trouble)) => trouble,
             };
-            // What came of it before stays.
+            // Its earlier result stays.
             if self.was_ready && matches!(trouble, ConnectionError::Interrupted) {
                 return;
             }
@@ -151,12 +151,12 @@ impl<'a> HostRunner<'a> {
         }
     }
 
-    /// True where it is not known to be the machine that was ready.
+    /// True if it is not certain to be the machine that was ready.
     fn may_be_other(&self) -> bool {
         self.was_ready && !self.is_ready
     }
 
-    /// Waits until the host may be tried again; true while the race continues.
+    /// Waits until the host may be retried; true while the race continues.
     fn wait_before_retry(&self) -> bool {
         let until = Instant::now() + self.running.after_loss;
         loop {
@@ -174,7 +174,7 @@ impl<'a> HostRunner<'a> {
         }
     }
 
-    /// Talks with the agent until the race is over.
+    /// Exchanges messages with the agent until the race is over.
     fn exchange_messages(&mut self, notice: &dyn Fn(HostEvent)) -> Result<(), ConversationEnd> {
         let running = self.running;
         self.is_ready = false;
@@ -229,7 +229,7 @@ impl<'a> HostRunner<'a> {
         }
     }
 
-    /// Finds out which host it is.
+    /// Determines which host it is.
     fn identify_host(
         &mut self,
         session: &mut AgentSession<'_>,
@@ -264,7 +264,7 @@ impl<'a> HostRunner<'a> {
             ));
         }
         let own_id = facts.cloud.and_then(|cloud| cloud.instance_id);
-        // Also of one that cannot take part: it may well be on the machine of another.
+        // Also for a host that cannot take part: it may be on the same machine as another.
         notice(HostEvent::Known(
             Box::new(self.host_run.clone()),
             facts.boot,
@@ -273,7 +273,7 @@ impl<'a> HostRunner<'a> {
         met
     }
 
-    /// Ends what measures, in order.
+    /// Ends the measuring verb normally.
     fn stop(&self, mut session: AgentSession<'_>) -> Result<(), ConversationEnd> {
         session.send(&ToAgent::Stop {
             grace_ms: STOP_GRACE.as_millis() as u64,

@@ -1,5 +1,5 @@
-//! Course of a race: the hosts to measure next, and the hosts that are out with the reasons. It decides only by what
-//! it is given, so that the same follows when the rounds of the ledger are gone through again.
+//! State of a race: the hosts to measure next, and the hosts that are out, with the reasons. It depends only on its
+//! input, so that replaying the rounds of the ledger gives the same result.
 
 mod absence;
 mod replayed;
@@ -18,11 +18,11 @@ use ui::format;
 
 pub(crate) use replayed::{RaceSetup, ReplayedRace};
 
-/// Time for which all hosts of a group may be away at once while those of others are measured, in seconds, before
-/// that counts against them: the likely cause lies between, such as a jump host.
+/// Time for which all hosts of a group may be unreachable at once while those of others are measured, in seconds,
+/// before it counts against them: the likely cause is between, such as a jump host.
 const WAIT_S: f64 = 300.0;
-/// Time for which a host may be missing on end, in seconds, where so many rounds take less: one that was lost is
-/// tried again after twelve, and has to prepare again.
+/// Time for which a host may be missing continuously, in seconds, if the permitted number of rounds takes less: a lost
+/// host is retried after twelve, and has to prepare again.
 pub(crate) const SILENT_S: f64 = 30.0;
 
 /// Reason why a host is out of the race, other than better hosts.
@@ -30,10 +30,10 @@ pub(crate) const SILENT_S: f64 = 30.0;
 pub(crate) enum EliminationReason {
     /// The host missed a floor.
     HostFloor(String),
-    /// A disk of the host gave nothing, or an error.
+    /// A disk of the host completed no request, or returned an error.
     Broken(String),
-    /// The host was away too often, could not measure, or its figures were not those of its disks. Nothing bad was
-    /// measured of it.
+    /// The host was unreachable too often, could not measure, or its figures were not those of its disks. It was not
+    /// measured to be bad.
     Absent(String),
 }
 
@@ -48,36 +48,36 @@ impl EliminationReason {
     }
 }
 
-/// A group, and how its race stands.
+/// A group, and the state of its race.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct RaceGroup<'a> {
     /// Name of the group.
     pub name: &'a str,
-    /// Hosts of it that are kept and that tie, by their places in the run.
+    /// Its kept and tied hosts, by their indices in the run.
     pub decision: Decision,
 }
 
-/// A race on its way.
+/// A race in progress.
 pub(crate) struct RunningRace<'a> {
     setup: &'a RaceSetup<'a>,
     race: Race,
     /// The groups' names.
     groups: Vec<&'a str>,
-    /// The place of each host that takes part, and its group.
+    /// The index of each host that takes part, and its group.
     places: Vec<usize>,
     group_of: Vec<usize>,
     /// Floor watches of each host that takes part, one for each of its disks and each floor.
     watches: Vec<Vec<HostFloorWatch<'a>>>,
     eliminations: BTreeMap<usize, EliminationReason>,
-    /// Places of the hosts that missed their floor in one round alone.
+    /// Indices of the hosts that missed their floor in one round only.
     once: BTreeSet<usize>,
     absences: Absences,
-    /// Number of rounds in which all hosts of a group were away at once, by the group.
+    /// Number of rounds in which all hosts of a group were unreachable at once, by group.
     away: Vec<usize>,
 }
 
 impl<'a> RunningRace<'a> {
-    /// A race that begins.
+    /// A race before its first round.
     pub(crate) fn new(setup: &'a RaceSetup<'a>) -> RunningRace<'a> {
         let mut groups: Vec<&str> = setup.groups.iter().flatten().map(String::as_str).collect();
         groups.sort_unstable();
@@ -106,8 +106,7 @@ impl<'a> RunningRace<'a> {
         }
     }
 
-    /// The hosts to measure in the next round, by their places, all at the same time; none when the race
-    /// is over.
+    /// The hosts to measure in the next round, by their indices, all at the same time; empty when the race is over.
     pub(crate) fn next(&self) -> Vec<usize> {
         let next = self.race.next();
         next.iter()
@@ -126,10 +125,9 @@ impl<'a> RunningRace<'a> {
         self.race.noise()
     }
 
-    /// Takes in a round. Returns the places of the hosts that are out since then for another reason than better
-    /// hosts.
+    /// Adds a round. Returns the indices of the hosts that are out since then for a reason other than better hosts.
     pub(crate) fn take(&mut self, round: &RoundRecord) -> Vec<usize> {
-        // Where a group's race is over nothing more can change it.
+        // When a group's race is over nothing more can change it.
         let open: Vec<bool> = (0..self.groups.len())
             .map(|at| self.race.ended(at).is_none())
             .collect();
@@ -146,7 +144,7 @@ impl<'a> RunningRace<'a> {
         for measurement in &round.late {
             self.absences
                 .has_answered(measurement.host, measurement.round.unwrap_or(number));
-            // It is judged by that.
+            // It is judged by that answer.
             answered.insert(measurement.host);
         }
         let away = round
@@ -158,7 +156,7 @@ impl<'a> RunningRace<'a> {
                 self.absences.was_excused(absent.host, number);
             }
         }
-        // What came too late is judged as any other: a disk that takes longest to answer is not forgiven it.
+        // A late answer is judged like any other: a slow disk is not excused by being late.
         let measurements = || round.measured.iter().chain(&round.late);
         let mut measured = Vec::new();
         for measurement in measurements() {
@@ -204,9 +202,9 @@ impl<'a> RunningRace<'a> {
         out.places
     }
 
-    /// The hosts whose absence does not count, since all of their group were away and others were not.
+    /// The hosts whose absence does not count, since all of their group were unreachable and others were not.
     fn exempt_hosts(&mut self, round: &RoundRecord) -> BTreeSet<usize> {
-        // Those that are still away since all hosts were are so too.
+        // Those that have been unreachable since all hosts were are included.
         let missing = round.missed.iter().chain(&round.excused);
         let missing: BTreeSet<usize> = missing.map(|absent| absent.host).collect();
         let mut groups: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
@@ -231,10 +229,10 @@ impl<'a> RunningRace<'a> {
         excused
     }
 
-    /// Figures of a host's disks, as the race takes them; `None` where they do not count.
+    /// Figures of a host's disks, in the form of the race; `None` if they do not count.
     ///
     /// # Errors
-    /// Its fate, where a disk is broken, or it could not be measured.
+    /// The reason for its elimination, if a disk is broken, or it could not be measured.
     fn figures(
         &self,
         measurement: &Measurement,
@@ -261,8 +259,8 @@ impl<'a> RunningRace<'a> {
                 Some(figure) if figure > 0.0 && figure.is_finite() => {
                     disks.push(RankedBy::of(self.setup.figures).turned(figure));
                 }
-                // Whatever held it up: a disk that fails reports an error, and a silent one may be a machine
-                // that was paused. So it is no reason to end an instance.
+                // The cause is unknown: a failing disk reports an error, and a silent one may be on a machine that was
+                // paused. So it is no reason to terminate an instance.
                 _ => {
                     return Err(EliminationReason::Absent(format!(
                         "{}: nothing came back in round {}",
@@ -280,7 +278,7 @@ impl<'a> RunningRace<'a> {
         Ok(host.map(|host| MeasuredHost { host, disks }))
     }
 
-    /// The floor that a host has missed now, in words; true where one round alone gave the value.
+    /// The floor that a host has missed now, in words; true if the value is from one round alone.
     fn missed_floor(&mut self, measurement: &Measurement) -> Option<(String, bool)> {
         let number = self.number_of(measurement.host)?;
         let setup = self.setup;
@@ -296,7 +294,7 @@ impl<'a> RunningRace<'a> {
         });
         let mut found = None;
         for ((at, target, floor), watch) in pairs.zip(watches) {
-            // All of them watch, whichever is missed first.
+            // All of them are updated, whichever is missed first.
             let missed = value(setup.figures, floor, target)
                 .and_then(|value| watch.take(setup.round_s, value));
             if let Some(missed) = missed {
@@ -311,7 +309,7 @@ impl<'a> RunningRace<'a> {
         found
     }
 
-    /// Removes a host that was missing too often: in so many rounds, with the last reason.
+    /// Removes a host that was missing too often: in `rounds` rounds, with the last reason.
     fn remove_absent(&mut self, place: usize, rounds: Option<usize>, why: &str, out: &mut Removal) {
         if let Some(rounds) = rounds {
             let why = format!("missing in {rounds} rounds, the last time because {why}");
@@ -354,12 +352,12 @@ impl<'a> RunningRace<'a> {
             .collect()
     }
 
-    /// Reason why a host is out, other than better hosts.
+    /// Reason why a host is out, other than better hosts; `None` if it is not.
     pub(crate) fn out_reason(&self, place: usize) -> Option<&EliminationReason> {
         self.eliminations.get(&place)
     }
 
-    /// True where a host is out for a floor that it missed in one round alone.
+    /// True if a host is out for a floor that it missed in one round only.
     pub(crate) fn missed_once(&self, place: usize) -> bool {
         self.once.contains(&place)
             && matches!(
@@ -368,7 +366,7 @@ impl<'a> RunningRace<'a> {
             )
     }
 
-    /// Status of a host; `None` where it takes no part.
+    /// Status of a host; `None` if it does not take part.
     pub(crate) fn status(&self, place: usize) -> Option<HostStatus> {
         self.race.status(self.number_of(place)?)
     }
@@ -383,13 +381,12 @@ impl<'a> RunningRace<'a> {
         self.absences.of(place)
     }
 
-    /// Number of rounds in which nothing is known of a host in which it should have been measured, also where that is
-    /// not held against it.
+    /// Number of rounds without a measurement in which a host should have been measured, including excused ones.
     pub(crate) fn unmeasured_rounds(&self, place: usize) -> usize {
         self.absences.unmeasured_rounds(place)
     }
 
-    /// True where a host that is missing in so many rounds is doubtful.
+    /// True if a host that is missing in this number of rounds is doubtful.
     pub(crate) fn is_much(unseen: usize) -> bool {
         unseen > absence::MAX_ABSENCES
     }
@@ -402,8 +399,8 @@ struct Removal {
     places: Vec<usize>,
 }
 
-/// Value of a target for the figure that a floor limits. What was not measured, such as the latency of a disk
-/// without requests, has no value.
+/// Value of a target for the figure of a floor; `None` if it was not measured, such as the latency of a disk without
+/// requests.
 fn value(figures: &[Figure], floor: &HostFloor, target: &TargetRound) -> Option<f64> {
     if floor.is_of_disks() {
         return target.disk_latency_ns;

@@ -12,10 +12,10 @@ use ui::units::duration;
 
 /// Name of the group of hosts without a zone or type in their source.
 pub(crate) const UNKNOWN: &str = "unknown";
-/// Name of the group where all hosts are one.
+/// Name of the single group without a grouping.
 const ALL: &str = "all";
 
-/// A race that may begin.
+/// A race that can begin.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Setup {
     /// The groups' names, in their order.
@@ -30,18 +30,18 @@ pub(crate) struct Setup {
     pub round_s: f64,
     /// Number of rounds in which a host is measured before it is kept.
     pub proof_rounds: usize,
-    /// Number of rounds in which a host would be measured before it is kept, in a race without a maximum of rounds.
+    /// Number of rounds in which a host would be measured before it is kept, without a maximum of rounds.
     proof_wanted: usize,
     /// Number of hosts of an unknown group.
     unknown: usize,
 }
 
 impl Setup {
-    /// Groups the hosts by their source's facts, and lets no host drop out before the longest floor was
-    /// watched.
+    /// Groups the hosts by the facts of their source, and sets the minimum number of rounds so that the longest floor
+    /// is watched before any host drops out.
     ///
     /// # Errors
-    /// A sentence, where the race would be over before.
+    /// A sentence, if the race would be over before.
     pub(crate) fn of(hosts: &[Host], args: &RaceArgs) -> Result<Setup, String> {
         let name = |host: &Host| name(host.zone.as_deref(), host.kind.as_deref(), args.per);
         let names: Vec<String> = hosts.iter().map(name).collect();
@@ -102,7 +102,7 @@ impl Setup {
         sizes
     }
 
-    /// Sentences behind the table.
+    /// Sentences after the table.
     pub(crate) fn sentences(&self, hosts: usize) -> Vec<String> {
         let lasts = |rounds: usize| duration(rounds as f64 * self.round_s);
         let mut sentences = vec![format!(

@@ -1,6 +1,6 @@
 //! `--terminate`: terminates the instances that a race measured to be bad, through the user's own `aws`.
 //!
-//! An instance is terminated only where all ten rules hold; each other bad host is spared with the reason.
+//! An instance is only terminated if all ten rules hold; any other bad host is spared, with the reason.
 //!
 //! 1. Each host on it was measured to be bad: worse than the hosts that are kept, below a floor, or with a broken
 //!    disk; a race that was interrupted terminates nothing (`Terminator::terminate`, `choose`).
@@ -46,10 +46,10 @@ use aws::{BATCH, terminate};
 pub(super) use aws::{DryRunError, check_permission};
 use choice::{Candidate, ChoiceOptions, choose};
 
-/// The ids that the source of the hosts knows, without those that it tags `keep`.
+/// The ids in the source of the hosts, without those tagged `keep`.
 ///
 /// # Errors
-/// Sentences, where an id is none of an instance of EC2.
+/// Sentences, if an id is not that of an EC2 instance.
 pub(crate) fn ids_of(hosts: &[Host]) -> Result<Vec<String>, Vec<String>> {
     let (mut ids, mut wrong) = (Vec::new(), Vec::new());
     for host in hosts {
@@ -73,11 +73,11 @@ pub(crate) fn ids_of(hosts: &[Host]) -> Result<Vec<String>, Vec<String>> {
     }
 }
 
-/// Terminates the instances that were measured to be bad, after the list was shown and agreed to.
+/// Terminates the instances that were measured to be bad, after the list was shown and confirmed.
 ///
 /// # Errors
-/// Failed midway, where EC2 cannot be asked, does not allow it, the ledger cannot be written, or the list
-/// is not confirmed: the race is over by then.
+/// Failed midway, if EC2 cannot be queried or does not permit it, the ledger cannot be written, or the list is not
+/// confirmed: the race is already over.
 pub(super) fn carry_out(
     run: &mut FleetRun,
     concluded: &RaceConclusion,
@@ -100,13 +100,13 @@ pub(super) fn carry_out(
     terminator.terminate(run, concluded, options)
 }
 
-/// Everything that a termination needs from outside: programs, the ledger, the user.
+/// External effects of a termination: programs, the ledger, the user.
 struct Terminator<'a> {
     /// Runs `aws` and `getent`.
     program: RunProgram<'a>,
     /// Saves the run to the ledger.
     save: &'a mut dyn FnMut(&FleetRun) -> Result<(), String>,
-    /// Asks for agreement after this text; true where it is given.
+    /// Asks for confirmation after this text; true if it is given.
     confirm: &'a mut dyn FnMut(&str) -> Result<bool, Failure>,
     /// Reports something to the user.
     notice: &'a mut dyn FnMut(&str),
@@ -115,7 +115,7 @@ struct Terminator<'a> {
 }
 
 impl Terminator<'_> {
-    /// Terminates the bad instances of a race. The run holds the list and the states, which its last save puts to
+    /// Terminates the bad instances of a race. The run holds the list and the states, which its last save writes to
     /// the ledger.
     fn terminate(
         &mut self,
@@ -138,7 +138,7 @@ impl Terminator<'_> {
             note(run, &plan);
             return Ok(());
         }
-        // Before the user is asked: an instance that is not in the ledger is not terminated.
+        // Before the question: an instance that is not in the ledger is not terminated.
         self.record(run, &plan).map_err(none)?;
         let ids = plan.ids();
         if let Err(error) = check_permission(&ids, self.program) {
@@ -151,7 +151,7 @@ impl Terminator<'_> {
             return Err(Failure::Midway(anyhow!(error.why)));
         }
         let notice = "The listed instances will be terminated.";
-        // The race is done by now, whatever is answered.
+        // The race is already done, whatever the answer.
         let agreed = (self.confirm)(notice).map_err(|why| Failure::Midway(why.error()))?;
         if !agreed {
             return Err(none("it was not confirmed".to_owned()));
@@ -174,8 +174,8 @@ impl Terminator<'_> {
         )))
     }
 
-    /// Terminates instances batch by batch, and sets their states. Gives the problems, as sentences: one batch that
-    /// fails is no reason to leave another, unless the ledger cannot be written.
+    /// Terminates instances batch by batch, and sets their states. Returns the problems, as sentences: a failed batch
+    /// does not prevent others, unless the ledger cannot be written.
     fn execute(
         &mut self,
         targets: &[Candidate],
@@ -196,7 +196,7 @@ impl Terminator<'_> {
                     continue;
                 }
             };
-            // Whatever comes in between, it is known that they may be gone.
+            // Whatever happens next, the ledger says that they may be gone.
             plan.set(&ids, Some(UNKNOWN));
             if let Err(why) = self.record(run, plan) {
                 plan.set(&ids, None);
@@ -208,16 +208,16 @@ impl Terminator<'_> {
         problems
     }
 
-    /// The ids of a batch that EC2 does not protect right before they are terminated; the others are spared.
+    /// The ids of a batch that EC2 does not protect immediately before their termination; the others are spared.
     ///
     /// # Errors
-    /// A sentence, where EC2 cannot be asked.
+    /// A sentence, if EC2 cannot be queried.
     fn still_targets(
         &mut self,
         batch: &[Candidate],
         plan: &mut Termination,
     ) -> Result<Vec<String>, String> {
-        // Doubts were shown, or have spared a host, before.
+        // Doubts were already shown, or have already spared a host.
         let fresh = Termination::of(batch, Vec::new(), &Addresses::new(), true, self.program)?;
         let ids = fresh.ids();
         for spared in fresh.spared {
@@ -228,7 +228,7 @@ impl Terminator<'_> {
         Ok(ids)
     }
 
-    /// Terminates a batch, and sets the states. Gives the problems, as sentences.
+    /// Terminates a batch, and sets the states. Returns the problems, as sentences.
     fn end(&mut self, ids: &[String], plan: &mut Termination) -> Vec<String> {
         let mut problems = Vec::new();
         match terminate(ids, self.program) {
@@ -239,7 +239,7 @@ impl Terminator<'_> {
         }
         let is_left = |one: &TerminationTarget| ids.contains(&one.id) && !one.is_gone();
         if plan.targets.iter().any(is_left) {
-            // That one runs still may only be so because the request is on its way.
+            // An instance that still runs may do so only because the request is being processed.
             let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
             let known = instances_now(&ids, self.program).unwrap_or_default();
             for now in known.into_iter().filter(|now| is_gone(&now.state)) {
@@ -254,7 +254,7 @@ impl Terminator<'_> {
     /// Records the list and its states in the ledger.
     ///
     /// # Errors
-    /// A sentence, where that cannot be done.
+    /// A sentence, if that is not possible.
     fn record(&mut self, run: &mut FleetRun, plan: &Termination) -> Result<(), String> {
         note(run, plan);
         (self.save)(run).map_err(|why| {
@@ -266,7 +266,7 @@ impl Terminator<'_> {
     }
 }
 
-/// Puts the list and the states of its instances to the run.
+/// Copies the list and the states of its instances to the run.
 fn note(run: &mut FleetRun, plan: &Termination) {
     if let Some(record) = &mut run.race {
         record.termination = Some(plan.clone());

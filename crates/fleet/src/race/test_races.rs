@@ -9,12 +9,12 @@ use crate::race::running_race::{ReplayedRace, RunningRace};
 use crate::store::race::{Measurement, RaceRecord, RacedHost, RoundRecord};
 use crate::store::{FleetRun, HostRun, RunKind};
 
-/// A race as [`with_ties`] makes it, in which ties stay.
+/// A race like those of [`with_ties`], without a rule for ties.
 pub(crate) fn raced(levels: &[f64]) -> FleetRun {
     with_ties(levels, None)
 }
 
-/// A race of hosts of one disk at these levels, through all its rounds, of which two are kept.
+/// A complete race of hosts with one disk at these levels, of which two are kept.
 pub(crate) fn with_ties(levels: &[f64], ties: Option<TieBreak>) -> FleetRun {
     let host = |at: usize| {
         HostRun::waiting(&Host {

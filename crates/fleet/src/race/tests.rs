@@ -1,4 +1,4 @@
-//! Races of hosts that are simulated at the transport.
+//! Races of simulated hosts.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
@@ -26,7 +26,7 @@ fn args(words: &[&str]) -> RaceArgs {
     }
 }
 
-/// Hosts of these names, in turn in zone a and b.
+/// Hosts with these names, alternating between the zones a and b.
 fn hosts(names: &[&str]) -> Vec<Host> {
     let host = |(at, name): (usize, &&str)| Host {
         name: (*name).to_owned(),
@@ -37,7 +37,7 @@ fn hosts(names: &[&str]) -> Vec<Host> {
     names.iter().enumerate().map(host).collect()
 }
 
-/// Races them, with what was kept on the way.
+/// Races them; returns the run and the conclusion.
 fn raced(names: &[&str], words: &[&str]) -> (FleetRun, RaceConclusion) {
     let interrupt = AtomicBool::new(false);
     let run = race_of(&hosts(names), words, &interrupt, &mut |_| {}).unwrap();
@@ -54,7 +54,7 @@ fn race_of(
     race_with(LATE_HOST_TIMEOUT, hosts, words, interrupt, keep)
 }
 
-/// Races these hosts, and waits for late ones for so long after a round's end.
+/// Races these hosts, and waits for late ones for this time after a round's end.
 fn race_with(
     late: Duration,
     hosts: &[Host],
@@ -75,7 +75,7 @@ fn race_with(
     };
     let asked = RoundsCommand::of(&args).unwrap();
     let mut begun = begun(&args, &asked, hosts);
-    // A host that is lost for good would be waited for as long as it takes to reach a real one.
+    // A lost host would otherwise be waited for as long as a real one needs to reconnect.
     begun.race.as_mut().unwrap().silent_s = 0.0;
     conditions.race(hosts, &args, begun, keep)
 }
@@ -113,7 +113,7 @@ fn nothing_is_measured_before_the_overwrite_plan_is_confirmed() {
     for wanted_text in ["wipe0", "wipe1", "/mnt/d1", "ext4", "2 disks of 2 hosts"] {
         assert!(text.contains(wanted_text), "{wanted_text}: {text}");
     }
-    // One that is only read is none of the plan, and one that is dead is told.
+    // A disk that is only read is not in the plan, and a dead host is reported.
     assert!(!text.contains("h2"), "{text}");
     assert!(text.contains("dead3: "), "{text}");
     assert!(
@@ -128,7 +128,7 @@ fn of<'a>(run: &FleetRun, concluded: &'a RaceConclusion, name: &str) -> &'a Rank
     ranked.find(|one| one.place == place).unwrap()
 }
 
-/// Options for short rounds: a round takes no time here, and the race requires half a second at least.
+/// Options for short rounds: a simulated round takes no time, and the race requires half a second at least.
 const ROUND: [&str; 2] = ["--round", "500ms"];
 
 #[test]
@@ -154,7 +154,7 @@ fn the_best_are_kept_and_each_other_has_its_reason() {
         ("slow0", Decision::Cull, true, "3 others are better"),
         ("bad0", Decision::Cull, true, "3 others are better"),
         ("drop0", Decision::Cull, true, "/mnt/d"),
-        // So rarely slow that it is left out at the end, and not beyond doubt.
+        // It is slow so rarely that it is left out at the end, without significance.
         ("dips0", Decision::Cull, false, "was slow in"),
         (
             "lazy0",
@@ -198,12 +198,12 @@ fn the_best_are_kept_and_each_other_has_its_reason() {
         );
         assert!(one.reason.contains(wanted_text), "{name}: {}", one.reason);
     }
-    // The worst disk of four is what counts, and is named.
+    // The worst of four disks counts, and is named.
     let bad = of(&run, &concluded, "bad0").known.unwrap();
     assert_eq!(bad.disk, 2);
     assert!((0.25..0.35).contains(&(bad.figure / 12_000.0)), "{bad:?}");
     let record = run.race.as_ref().unwrap();
-    // Those that are behind are not measured on.
+    // Hosts that are behind are not measured any more.
     let measurements = |name: &str| of(&run, &concluded, name).known.unwrap().rounds;
     assert!(
         measurements("slow0") < record.rounds.len() / 2,
@@ -215,12 +215,12 @@ fn the_best_are_kept_and_each_other_has_its_reason() {
 
 #[test]
 fn a_host_that_comes_back_continues_unless_it_was_started_again() {
-    // The last one takes its time, so that others have it too.
+    // The last one answers slowly, so that the others have time too.
     let names = ["h0", "h1", "h2", "back3", "boot0", "wait9"];
     let words = [&ROUND[..], &["--rounds", "9"]].concat();
     let (run, concluded) = raced(&names, &words);
     let back = of(&run, &concluded, "back3");
-    // On a busy host it misses so much of nine rounds that it is too near to another.
+    // On a busy machine it misses so many of nine rounds that it is too close to another.
     let is_measured = matches!(back.decided, Decision::Cull | Decision::Tie);
     assert!(is_measured, "{}", back.reason);
     assert!((1..=3).contains(&back.missed), "{}", back.missed);
@@ -271,7 +271,7 @@ fn facts_of_a_host_that_cannot_take_part_are_recorded_too() {
     assert_eq!(raced.boot, "other2-1");
 }
 
-/// Reasons why a host was missing, round by round.
+/// Reasons why a host was missing, by round.
 fn missed<'a>(run: &'a FleetRun, name: &str) -> Vec<&'a str> {
     let place = run.hosts.iter().position(|host| host.host == name);
     let rounds = run.race.as_ref().unwrap().rounds.iter();
@@ -282,7 +282,7 @@ fn missed<'a>(run: &'a FleetRun, name: &str) -> Vec<&'a str> {
 
 #[test]
 fn a_host_that_hangs_holds_the_others_up_once() {
-    // But for that it would be the best.
+    // Without that it would be the best.
     let (run, concluded) = raced(&["h1", "h2", "h3", "h4", "hang0"], &ROUND);
     let hung = of(&run, &concluded, "hang0");
     assert_eq!(hung.decided, Decision::Failed, "{}", hung.reason);
@@ -299,7 +299,7 @@ fn a_host_that_hangs_holds_the_others_up_once() {
 fn a_late_answer_is_judged_as_any_other() {
     let (run, concluded) = raced(&["h1", "h2", "h3", "h4", "stall0"], &ROUND);
     let record = run.race.as_ref().unwrap();
-    // On a busy host others may be late, too.
+    // On a busy machine others may be late, too.
     let mut late = record.rounds.iter().flat_map(|round| &round.late);
     assert!(late.any(|one| (one.host, one.round) == (4, Some(5))));
     let stalled = of(&run, &concluded, "stall0");
@@ -322,7 +322,7 @@ fn a_silence_of_all_hosts_costs_none_of_them_anything() {
     // The last of them may be out by then.
     assert!(excused >= 3, "{excused}");
     assert!(concluded.ranked.iter().all(|one| one.missed == 0));
-    // Nor do answers to that round, which may arrive in different ones.
+    // Late answers to that round, which may arrive in different rounds, do not count either.
     let best = of(&run, &concluded, "stall0");
     assert_eq!(best.decided, Decision::Keep, "{concluded:?}");
 }
@@ -384,7 +384,7 @@ fn a_zone_without_any_host_is_reported() {
     assert!(shown.contains("b: none of its hosts came"), "{shown}");
     let kept = of(&run, &concluded, "h0");
     assert_eq!(kept.decided, Decision::Keep, "{}", kept.reason);
-    // So short a race cannot see what is slow at times, and says so.
+    // Such a short race cannot detect an intermittently slow host, and says so.
     assert!(
         kept.doubts[0].contains("it takes 42 to see"),
         "{:?}",
@@ -493,7 +493,7 @@ fn alone_a_thousand_hosts_are_raced() {
 
 #[allow(clippy::print_stdout, reason = "the figures are worth seeing")]
 fn race_a_thousand_hosts() {
-    // Eight levels; what is behind is only to distinguish them.
+    // Eight levels; the number after them only makes the names unique.
     let name = |at: usize| {
         let letters = [at / 676, at / 26, at].map(|part| char::from(b'a' + (part % 26) as u8));
         format!("wait{}{}", at % 8, String::from_iter(letters))
@@ -514,7 +514,7 @@ fn race_a_thousand_hosts() {
     assert_eq!(record.rounds[0].measured.len(), 1000);
     assert_eq!(record.rounds.len(), 12);
     let concluded = conclude(&run, record);
-    // Many are as good as each other; those that are far behind are out.
+    // Many are equally good; those that are far behind are out.
     let is_far = |one: &RankedHost| run.hosts[one.place].host.starts_with("wait7");
     let mut left = concluded
         .ranked
@@ -524,7 +524,7 @@ fn race_a_thousand_hosts() {
     let cores = used() / began.elapsed().as_secs_f64();
     println!("1000 hosts, their agents included: {most} MiB, {cores:.2} cores");
     assert!(most < 500, "{most} MiB");
-    // Without optimization all takes several times as long.
+    // Without optimization everything takes several times as long.
     let most = if cfg!(debug_assertions) { 2.0 } else { 1.0 };
     assert!(cores < most, "{cores} cores");
 }

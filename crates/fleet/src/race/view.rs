@@ -102,7 +102,7 @@ fn row(host: &HostReport<'_>, has_groups: bool) -> Vec<String> {
     ]
 }
 
-/// Doubts about the figures, each sentence once with the hosts that it is about.
+/// Doubts about the figures, each sentence once with its hosts.
 fn doubts(run: &FleetRun, concluded: &RaceConclusion) -> Vec<String> {
     let mut doubts_by_host: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for one in &concluded.ranked {
@@ -121,7 +121,7 @@ fn doubts(run: &FleetRun, concluded: &RaceConclusion) -> Vec<String> {
         .collect()
 }
 
-/// Sentences on how the race of each group ended, how long it took, and what it rests on.
+/// Sentences about the end of each group's race, its length, and its basis.
 pub(crate) fn sentences(record: &RaceRecord, concluded: &RaceConclusion) -> Vec<String> {
     let groups = concluded.groups.iter();
     let empty = concluded.empty.iter();
@@ -134,7 +134,7 @@ pub(crate) fn sentences(record: &RaceRecord, concluded: &RaceConclusion) -> Vec<
         .collect()
 }
 
-/// Sentence on how the race of a group ended.
+/// Sentence about the end of a group's race.
 fn of_group(group: &GroupEnd, record: &RaceRecord) -> String {
     let name = &group.name;
     let kept = match group.kept {
@@ -169,8 +169,7 @@ fn of_group(group: &GroupEnd, record: &RaceRecord) -> String {
     }
 }
 
-/// Notice that some of a group that are kept were not there any more when the race was over; `None` where all
-/// were.
+/// Notice that some kept hosts of a group were unreachable at the end of the race; `None` if all were reachable.
 pub(crate) fn missing_hosts_notice(group: &GroupEnd) -> Option<String> {
     let chosen = group.kept + group.places.min(group.tied);
     (group.there < chosen).then(|| {
@@ -181,7 +180,7 @@ pub(crate) fn missing_hosts_notice(group: &GroupEnd) -> Option<String> {
     })
 }
 
-/// Sentences on how long it took, and what it rests on.
+/// Sentences about the length of the race, and its basis.
 fn of_race(record: &RaceRecord, concluded: &RaceConclusion) -> Vec<String> {
     let measurements: usize = record.rounds.iter().map(|round| round.measured.len()).sum();
     let noise = concluded.noise.map_or_else(String::new, |noise| {
@@ -205,7 +204,7 @@ fn of_race(record: &RaceRecord, concluded: &RaceConclusion) -> Vec<String> {
         ));
     }
     sentences.extend(record.floors.iter().map(|floor| {
-        // One that missed several is out for the first.
+        // A host that missed several floors is out for the first.
         let missed = concluded.ranked.iter().filter(|one| {
             one.decided == Decision::HostFloor && one.reason.contains(&format!("missed {floor}:"))
         });

@@ -1,4 +1,4 @@
-//! Arguments of `rounds` as those of a `bench` for each target.
+//! Arguments of `rounds`, converted to those of a `bench` for each target.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -11,11 +11,11 @@ use domain::plan_binding::PlannedDisk;
 use sweep::{Figure, reason_never_measured};
 use ui::deferred::Deferred;
 
-/// Size of the test file in a directory where none is given: it must be the same on all hosts, so that it
-/// cannot go by how fast they are.
+/// Default size of the test file in a directory: it must be the same on all hosts, so that it cannot depend on their
+/// speed.
 const FILE: &str = "1GiB";
 
-/// The phases that the figures are of, each once, in the order of the figures.
+/// The phases of the figures, each once, in the order of the figures.
 fn phases(figures: &[Figure]) -> Vec<&str> {
     let mut phases: Vec<&str> = Vec::new();
     for figure in figures {
@@ -26,7 +26,7 @@ fn phases(figures: &[Figure]) -> Vec<&str> {
     phases
 }
 
-/// Arguments of `bench` for a target. Whether it is a folder is known only on the host.
+/// Arguments of `bench` for a target. Only the host knows whether it is a folder.
 ///
 /// # Errors
 /// The reason, as a sentence, if the arguments are invalid.
@@ -75,18 +75,18 @@ pub(super) fn of_target(
     }
 }
 
-/// True where a consent is for this target.
+/// True if a consent names this target.
 fn names(consent: &OsString, target: &Path) -> bool {
     let (consent, target) = (consent.to_string_lossy(), target.to_string_lossy());
     let rest = consent.strip_prefix(target.as_ref());
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
 }
 
-/// Checks what can be checked before any host is touched: that the phases are there and give the
-/// figures, and that each consent names a target.
+/// Checks everything that can be checked before any host is touched: that the phases exist and have the figures, and
+/// that each consent names a target.
 ///
 /// # Errors
-/// A sentence, where something is wrong.
+/// A sentence, if something is invalid.
 pub(crate) fn check(args: &RoundsArgs) -> Result<(), String> {
     let targets: &[PathBuf] = &args.target;
     for (at, target) in targets.iter().enumerate() {
@@ -128,9 +128,9 @@ pub(crate) fn check(args: &RoundsArgs) -> Result<(), String> {
     Ok(())
 }
 
-/// True where existing data is overwritten: a phase writes, and a --destroy names a target.
+/// True if existing data is overwritten: a phase writes, and a --destroy names a target.
 pub(crate) fn overwrites(args: &RoundsArgs) -> bool {
-    // The trace lies on the hosts: it may write.
+    // The trace is on the hosts: it may contain writes.
     let replay_writes = args.replay.is_some() && !args.replay_options.reads_only;
     let writes = |target: &PathBuf| {
         let plans = of_target(args, target, false).and_then(|bench| {

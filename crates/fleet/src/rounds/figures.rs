@@ -1,21 +1,20 @@
-//! The figures of one round: means over all of it. A slow start stays in, since rounds follow each other and a
-//! host may be slow in one of twenty. A burst at the start is left out: a cap that was idle between two rounds
-//! lets it through each time.
+//! The figures of one round: means over the whole round. A slow start is included, since rounds follow each other and
+//! a host may be slow in one of twenty. A burst at the start is left out: a cap that was idle between two rounds
+//! permits it each time.
 
 use record::{Direction, Flow, Histogram, Phase};
 use study::steady::burst_end;
 
-/// Time after the end of a round from which requests in flight may be stuck, in seconds, and not only on their way.
+/// Time after the end of a round from which requests in flight may be stuck, in seconds.
 const STUCK_S: f64 = 0.9;
-/// Multiple of the mean time of a request from which they are taken for stuck.
+/// Multiple of the mean latency from which they count as stuck.
 const STUCK_LATENCY_FACTOR: f64 = 3.0;
 
 use sweep::{Figure, Metric};
 
-/// A figure of a round; `None` where its phase did not run, or no request came back whose latency is
-/// known.
+/// A figure of a round; `None` if its phase did not run, or no request with a known latency completed.
 ///
-/// A trace's reads and writes are what it is about, and its commits some of these.
+/// The figures of a trace are those of its reads and writes; its commits are some of these.
 pub(super) fn value_of(phases: &[Phase], figure: &Figure) -> Option<f64> {
     let phase = phases.iter().find(|phase| phase.name == figure.phase)?;
     let flows = flows(phase, figure);
@@ -44,8 +43,8 @@ pub(super) fn value_of(phases: &[Phase], figure: &Figure) -> Option<f64> {
     }
 }
 
-/// Length of a phase, in seconds. Where a disk was stuck at the end of the time, its whole silence counts, and not
-/// only the part before the end.
+/// Length of a phase, in seconds. If a disk was stuck at the end of the time, its whole silence counts, and not only
+/// the part before the end.
 fn seconds(phase: &Phase, usual: &Histogram) -> f64 {
     let drain = phase.drain_seconds;
     let usual_s = if usual.is_empty() {
@@ -57,8 +56,8 @@ fn seconds(phase: &Phase, usual: &Histogram) -> f64 {
     phase.seconds + if is_stuck { drain } else { 0.0 }
 }
 
-/// The flows that a figure is of. Over all directions these are the reads and writes, or the commits
-/// where there are any, of which only the bytes are those of the writes.
+/// The flows that a figure includes. Over all directions these are the reads and writes, or the commits if there are
+/// any; their bytes are those of the writes.
 fn flows<'a>(phase: &'a Phase, figure: &Figure) -> Vec<(Direction, &'a Flow)> {
     let is_asked = |of: Direction| match (figure.direction, &phase.commit) {
         (Some(direction), _) => of == direction,
@@ -105,7 +104,7 @@ mod tests {
         assert!(value("page-mixed.mean").unwrap() > 0.0);
     }
 
-    /// The value of page-read.iops and .bytes where the first slice has so many times its requests.
+    /// The value of page-read.iops and .bytes if the first slice has `times` times its requests.
     fn with_first_slice(times: u64) -> [f64; 2] {
         let (mut run, _) = sample::database_run(7);
         let phase = run.phases.iter_mut().find(|one| one.name == "page-read");

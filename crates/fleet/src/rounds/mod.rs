@@ -1,5 +1,5 @@
-//! `rounds`: what `fleet race` runs on a host. It opens and prepares all targets, reports that it is ready,
-//! and measures them at the same time at each order, until its input ends.
+//! `rounds`: run by `fleet race` on a host. It opens and prepares all targets, reports that it is ready, and measures
+//! them at the same time on each order, until its input ends.
 
 mod bench_args;
 mod figures;
@@ -65,13 +65,13 @@ pub(crate) fn rounds(
     Ok(CommandEnd::Done)
 }
 
-/// A target, and the doubts that were reported of it: they are the same in every round.
+/// A target, and the doubts that were already reported for it: they are the same in every round.
 struct RoundTarget {
     prepared: PreparedTarget,
     reported: BTreeSet<(FindingCode, Option<String>)>,
 }
 
-/// Prepares all targets, at the same time: each may have a file to lay out.
+/// Prepares all targets at the same time, since each may have a file to lay out.
 fn prepare(
     args: &RoundsArgs,
     context: &Context,
@@ -108,7 +108,7 @@ fn prepare(
 /// Facts about the targets.
 ///
 /// # Errors
-/// A sentence, where the identity of one that is overwritten is not known.
+/// A sentence, if the identity of a target that is overwritten is unknown.
 fn facts(targets: &[RoundTarget], root: &Root) -> Result<Vec<TargetFacts>, String> {
     let devices = Devices::read(root).unwrap_or_default();
     let size_of = |name: &str| devices.iter().find(|device| device.name == name);
@@ -128,12 +128,12 @@ fn facts(targets: &[RoundTarget], root: &Root) -> Result<Vec<TargetFacts>, Strin
 }
 
 /// # Errors
-/// A sentence, where two targets lie on one disk, however it is divided: they would measure each other.
+/// A sentence, if two targets are on one disk, possibly through partitions: they would measure each other.
 fn check_apart(targets: &[PathBuf], root: &Root) -> Result<(), String> {
     let devices = Devices::read(root).unwrap_or_default();
     let mut owned: BTreeMap<&str, &Path> = BTreeMap::new();
     for target in targets {
-        // Where that cannot be known, opening the target reports why.
+        // If it is unknown, opening the target reports the reason.
         let place = block::place_of(root, &devices, target).ok();
         let numbers = place.map(|place| place.devices).unwrap_or_default();
         let disks: BTreeSet<&str> = numbers
@@ -191,9 +191,8 @@ fn measure(
     }
 }
 
-/// True for an error with which the kernel reports that a disk did not do its work (the errors of block
-/// devices, block/blk-core.c, `blk_errors`). Others are of what the host has: room in a file system, memory,
-/// a file that was truncated.
+/// True for an error with which the kernel reports a failure of a disk (the errors of block devices, block/blk-core.c,
+/// `blk_errors`). Other errors concern the host: space in a file system, memory, a truncated file.
 fn is_of_disk(error: &io::Error) -> bool {
     const DISK_ERRNOS: [Errno; 9] = [
         Errno::IO,
@@ -237,7 +236,7 @@ fn round_of(
     }
 }
 
-/// True for a doubt that something else than the disk has slowed it.
+/// True for a doubt that something other than the disk has slowed it.
 fn is_outside_disk(doubt: &Finding) -> bool {
     matches!(doubt.code, FindingCode::ForeignIo | FindingCode::CpuBound)
 }

@@ -87,7 +87,7 @@ fn two_targets_on_one_device_are_refused() {
     let targets = [a.path().to_path_buf(), b.path().to_path_buf()];
     let root = Root::host();
     let devices = Devices::read(&root).unwrap_or_default();
-    // Where they lie on none that is known, nothing can be concluded.
+    // If they are on no known device, nothing can be concluded.
     let place = block::place_of(&root, &devices, a.path()).unwrap();
     if place
         .devices

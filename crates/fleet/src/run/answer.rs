@@ -1,16 +1,17 @@
-//! Answers of verbs on hosts, as far as hosts are compared by them. Their keys are pinned in `tests/documents/`.
+//! Answers of verbs on hosts, with the values by which hosts are compared. Their keys are pinned in
+//! `tests/documents/`.
 
 use doctor::CheckResult;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// The phase of the suite `database` that stands for all of it.
+/// The phase of the suite `database` that represents the run.
 const MAIN_PHASE: &str = "page-mixed";
 
 /// A mean, with its bounds of 95 %.
 pub(super) type Bounded = (f64, Option<(f64, f64)>);
 
-/// Answer of a verb on one host, as far as hosts are compared.
+/// Answer of a verb on one host, with the values by which hosts are compared.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "command", rename_all = "lowercase")]
 pub(super) enum VerbAnswer {
@@ -33,17 +34,17 @@ pub(super) enum VerbAnswer {
 }
 
 impl VerbAnswer {
-    /// The answer of a document; `None` of text, and of what the verb never printed.
+    /// The answer in a document; `None` for text, and for a document of another program.
     pub(super) fn of(document: &Value) -> Option<VerbAnswer> {
         VerbAnswer::deserialize(document).ok()
     }
 
-    /// Name and value of the main figure, of which more is better; `None` where the verb has none, or it was not
+    /// Name and value of the main figure, of which a larger one is better; `None` if the verb has none, or it was not
     /// measured.
     pub(super) fn main_figure(&self) -> Option<(String, Bounded)> {
         match self {
             VerbAnswer::Bench { phases, .. } => main_phase(phases),
-            // The slowest disk holds all others up.
+            // The slowest disk delays all others.
             VerbAnswer::Zero { disks } => {
                 let disks = disks.iter().filter_map(|disk| disk.bytes_per_s?.bounded());
                 Some(("slowest disk's bytes/s".to_owned(), least(disks)?))
@@ -66,12 +67,12 @@ impl VerbAnswer {
     }
 }
 
-/// Requests a second of the phase that stands for the run.
+/// Requests a second of the phase that represents the run.
 fn main_phase(phases: &[MeasuredPhase]) -> Option<(String, Bounded)> {
     let main = phases.iter().find(|phase| phase.name == MAIN_PHASE);
     let phase = main.or_else(|| phases.first())?;
     let flows = phase.flows().filter_map(|flow| flow.iops.bounded());
-    // The flows of a phase share its disk: as if all erred to the same side, which is never too narrow.
+    // The flows of a phase share its disk, so their half widths are added, which is never too narrow.
     let sum = flows.reduce(|(a, of_a), (b, of_b)| {
         let both = of_a.zip(of_b);
         (a + b, both.map(|(a, b)| (a.0 + b.0, a.1 + b.1)))
@@ -95,7 +96,7 @@ pub(super) struct MeasuredPhase {
 }
 
 impl MeasuredPhase {
-    /// The flows that the phase has.
+    /// The flows of the phase.
     fn flows(&self) -> impl Iterator<Item = &MeasuredFlow> {
         let all = [
             &self.read,

@@ -1,5 +1,4 @@
-//! Answers of `doctor` on many hosts: what they have in common, and the checks in which a host differs from most
-//! others.
+//! Answers of `doctor` on many hosts: common results, and the checks in which a host differs from the majority.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,10 +8,10 @@ use serde::Serialize;
 use super::answer::{DoctorCheck, VerbAnswer};
 use crate::store::HostRun;
 
-/// Least number of hosts of which a majority is taken.
+/// Minimum number of hosts for a majority.
 const MIN_MAJORITY_HOSTS: usize = 3;
 
-/// The answers of the hosts to `doctor`, each with the host's index; none of any other verb.
+/// The answers of the hosts to `doctor`, each with the host's index; empty for any other verb.
 pub(super) struct DoctorAnswers(Vec<(usize, Vec<DoctorCheck>)>);
 
 /// A check in which a host differs from most others.
@@ -44,7 +43,7 @@ impl DoctorAnswers {
         DoctorAnswers(checked.collect())
     }
 
-    /// Checks to fix or to consider, the gravest first, each with the hosts that have it: once where hosts agree.
+    /// Checks to fix or to consider, the most severe first, each once for the hosts with the same result.
     pub(super) fn findings(&self) -> Vec<(&DoctorCheck, Vec<usize>)> {
         let mut found: BTreeMap<&DoctorCheck, Vec<usize>> = BTreeMap::new();
         for (at, checks) in &self.0 {
@@ -63,7 +62,7 @@ impl DoctorAnswers {
         self.0.len()
     }
 
-    /// Results that more than half of the hosts share and a host does not.
+    /// Results that more than half of the hosts share but one host does not.
     pub(super) fn differences<'a>(&'a self, hosts: &'a [HostRun]) -> Vec<Difference<'a>> {
         let mut by_check: BTreeMap<&str, Vec<(usize, &DoctorCheck)>> = BTreeMap::new();
         for (at, checks) in &self.0 {

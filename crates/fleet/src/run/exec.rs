@@ -1,4 +1,4 @@
-//! `fleet exec`: any program on every host, its answers folded as those of `fleet run`.
+//! `fleet exec`: any program on every host, with its answers grouped like those of `fleet run`.
 
 use std::sync::atomic::AtomicBool;
 

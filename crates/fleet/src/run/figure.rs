@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::answer::VerbAnswer;
 use crate::store::{HostOutcome, HostRun};
 
-/// Hosts whose figure differs by less than this share of the median are alike.
+/// Relative difference from the median below which hosts count as equal.
 const EQUAL_SHARE: f64 = 0.1;
 
 /// The main figure of an answer.
@@ -14,9 +14,9 @@ const EQUAL_SHARE: f64 = 0.1;
 pub(crate) struct MainFigure {
     /// Name, such as `page-mixed.iops`.
     pub name: String,
-    /// Value of the figure; of all main figures more is better.
+    /// Value of the figure; for all main figures a larger one is better.
     pub value: f64,
-    /// Bounds of 95 %, where the verb reports them.
+    /// Bounds of 95 %, if the verb reports them.
     pub interval: Option<(f64, f64)>,
     /// Verdict of the findings of the run, where the verb reports one: `trusted`, `doubtful` or `invalid`.
     pub verdict: Option<String>,
@@ -29,7 +29,7 @@ impl MainFigure {
     }
 }
 
-/// The main figure of an answer; `None` where the verb has none, or it was not measured.
+/// The main figure of an answer; `None` if the verb has none, or it was not measured.
 fn of(answer: &Value) -> Option<MainFigure> {
     let answer = VerbAnswer::of(answer)?;
     let (name, (value, interval)) = answer.main_figure()?;
@@ -46,16 +46,16 @@ fn of(answer: &Value) -> Option<MainFigure> {
 pub(crate) struct HostComparison {
     /// Name of the figure.
     pub name: Option<String>,
-    /// Median over the hosts that are compared.
+    /// Median over the compared hosts.
     pub median: Option<f64>,
-    /// Figure of each host; `None` where it has none.
+    /// Figure of each host; `None` if it has none.
     pub figures: Vec<Option<MainFigure>>,
-    /// True for each host whose figure is far from the others'.
+    /// True for each host whose figure is an outlier.
     pub outlying: Vec<bool>,
 }
 
-/// Compares the hosts that have the figure which most of them have. Only runs that were measured to their end and are
-/// not invalid are compared: a burst, or the first seconds, would be taken for the host's own rate.
+/// Compares the hosts that have the figure which most of them have. Only complete and valid runs are compared: a
+/// burst, or the first seconds, would be mistaken for the host's own rate.
 pub(crate) fn compare(hosts: &[HostRun]) -> HostComparison {
     let figures: Vec<Option<MainFigure>> = hosts.iter().map(|host| of(&host.answer)).collect();
     let name = figures
@@ -167,7 +167,7 @@ mod tests {
             hosts.push(host(outcome, answer));
         }
         let compared = compare(&hosts);
-        // The doubtful one alone is compared, and stands out.
+        // The doubtful one is compared too, and is an outlier.
         let marked: Vec<usize> = (0..9).filter(|at| compared.outlying[*at]).collect();
         assert_eq!(marked, [8]);
         assert_eq!(compared.median.map(f64::round), Some(1000.0));

@@ -16,36 +16,36 @@ use crate::connection::session::{AgentSession, Incoming};
 use crate::connection::{ConnectionError, Transport};
 use crate::protocol::{EndedVerb, FromAgent, ToAgent, VerbRequest};
 
-/// Time limit for the agent to send an answer that it has kept.
+/// Time limit for the agent to send a kept answer.
 const COLLECT: Duration = Duration::from_secs(30);
-/// Time limit for the report that the verb has ended, beyond the verb's own time to undo what it has begun:
-/// the agent kills it before.
+/// Time limit for the report that the verb has ended, in addition to the verb's own time to undo its changes: the
+/// agent kills it before.
 const STOP_TIMEOUT: Duration = Duration::from_secs(8);
-/// Longest time of one wait for the end of a verb, which may take longer.
+/// Maximum length of one wait for the end of a verb, which may take longer.
 const MAX_WAIT: Duration = Duration::from_secs(3600);
-/// Pause after a loss before the host is tried once more, to collect what it had: the agent has ended its
-/// work by then.
+/// Pause after a loss before the host is reconnected to once, to collect its answer: the agent has ended its work by
+/// then.
 const RETRY_DELAY: Duration = Duration::from_secs(12);
 
 /// Work for each host.
 pub(crate) struct VerbRunner<'a> {
-    /// The way to the hosts.
+    /// The transport to the hosts.
     pub transport: &'a dyn Transport,
     /// The run of the fleet.
     pub fleet: &'a str,
     /// The verb and its arguments, or a program's.
     pub args: &'a [String],
-    /// True where `args` are a program of the hosts and not a verb.
+    /// True if `args` are a program of the hosts and not a verb.
     pub program: bool,
-    /// Options of the verb that a host has for itself, by its place.
+    /// Additional options of the verb for each host, by its index.
     pub own: &'a [Vec<String>],
     /// Set by a signal.
     pub interrupt: &'a AtomicBool,
     /// Time limits of the verb.
     pub limits: TimeLimits,
-    /// The hosts that were lost, with when: they are tried once more when no other waits for its turn.
+    /// The hosts that were lost, with the times: they are retried once when no other host is waiting.
     pub lost: Mutex<Vec<(usize, Instant)>>,
-    /// The machines that were met.
+    /// The connected machines.
     pub met: MachineRegistry,
     /// Store of the results.
     pub answers: &'a AnswerStore,
@@ -54,21 +54,21 @@ pub(crate) struct VerbRunner<'a> {
 /// Time limits of a verb.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TimeLimits {
-    /// Run time after which its end is ordered; `None` where it may take as long as it wants.
+    /// Run time after which it is ended; `None` without a limit.
     pub verb: Option<Duration>,
-    /// Further time to undo what it has begun, before it is killed.
+    /// Additional time to undo its changes, before it is killed.
     pub grace: Duration,
 }
 
 impl TimeLimits {
-    /// No limit on the run time. For its end a verb has as long as a Ctrl-C on the host itself would leave it in most
-    /// cases: it takes arrays apart, and unmounts what must first be written.
+    /// No limit on the run time. A verb has as long to end as after a Ctrl-C on the host itself in most cases: it
+    /// takes arrays apart, and unmounts file systems with dirty data.
     pub(crate) const NONE: TimeLimits = TimeLimits {
         verb: None,
         grace: Duration::from_secs(60),
     };
 
-    /// The time limit that the user gives a verb, if any.
+    /// The time limits with the user's limit for a verb, if any.
     pub(crate) fn of_verb(limit: Option<Span>) -> TimeLimits {
         TimeLimits {
             verb: limit.map(|limit| Duration::from_nanos(limit.0.0)),
@@ -131,14 +131,14 @@ impl VerbRunner<'_> {
         }
         let beat = &mut || session.send_alive();
         if self.answers.put(at, host_run.clone(), ended.runs, beat) {
-            // Where that is lost, the answer is collected once more, and is the same.
+            // If this message is lost, the answer is collected again, and is the same.
             let _ = session.send(&ToAgent::Forget(ended.name));
         }
         session.end();
         Ok(())
     }
 
-    /// Collects what the host has kept, with sentences about what cannot be collected.
+    /// Collects the answers that the host has kept, and returns sentences about those that cannot be collected.
     fn collect(
         &self,
         session: &mut AgentSession<'_>,
@@ -158,7 +158,7 @@ impl VerbRunner<'_> {
                         collected.push(*ended);
                         break;
                     }
-                    // It cannot be read, or another process was quicker.
+                    // It cannot be read, or another process collected it first.
                     Incoming::Message(FromAgent::Failed(why)) => {
                         unread.push(format!("{why}."));
                         break;
@@ -170,7 +170,7 @@ impl VerbRunner<'_> {
         Ok((collected, unread))
     }
 
-    /// Tries once more to reach a host that was lost, for what it had until then: it goes to the store.
+    /// Reconnects once to a lost host, to collect its answer for the store.
     pub(crate) fn collect_after_loss(&self, host: &Host, lost: Instant) {
         let until = lost + RETRY_DELAY;
         while Instant::now() < until {
@@ -179,7 +179,7 @@ impl VerbRunner<'_> {
             }
             thread::sleep(Duration::from_millis(100));
         }
-        // Where it is still away, the next 'fleet run' collects it.
+        // If it is still unreachable, the next 'fleet run' collects it.
         let opened = AgentSession::open(self.transport, host, self.interrupt);
         let _ = opened.and_then(|mut session| {
             self.collect(&mut session)?;
@@ -189,12 +189,12 @@ impl VerbRunner<'_> {
     }
 }
 
-/// The verb and its arguments for the host of this place, with its own options.
+/// The verb and its arguments for the host with this index, with its own options.
 fn words_of(args: &[String], own: &[Vec<String>], at: usize) -> Vec<String> {
     with(args, own.get(at).map_or(&[][..], Vec::as_slice))
 }
 
-/// Waits for the verb's end, which the user or its time limit may bring about. True where the limit did.
+/// Waits for the verb's end, possibly after an interrupt or its time limit. True if the limit ended it.
 fn wait(
     session: &mut AgentSession<'_>,
     host: &Host,

@@ -1,4 +1,4 @@
-//! `fleet run`: a verb on every host, with the answers in the ledger under one run of the fleet.
+//! `fleet run`: a verb on every host, with the answers in the ledger under one fleet run.
 
 mod answer;
 mod differences;
@@ -37,7 +37,7 @@ pub(crate) use retry::failed;
 use ui::context::Context;
 use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome};
 
-/// Name of the limit that is lowered where a process may not have as many connections.
+/// Name of the option to lower if a process may not have that many connections.
 const BATCH: &str = "hosts at the same time (--batch)";
 
 /// Runs a verb on every host.
@@ -72,14 +72,14 @@ pub(crate) struct HostWork {
     pub kind: RunKind,
     /// The verb and its arguments.
     pub words: Vec<String>,
-    /// Options of the verb that a host has for itself, by its place; none where all do the same.
+    /// Additional options of the verb for each host, by its index; empty if all hosts have the same.
     pub own: Vec<Vec<String>>,
     /// Time limits.
     pub limits: TimeLimits,
 }
 
 impl HostWork {
-    /// The same words on all hosts.
+    /// Work with the same words on all hosts.
     pub(crate) fn same_for_all(kind: RunKind, words: Vec<String>) -> HostWork {
         HostWork {
             kind,
@@ -93,8 +93,8 @@ impl HostWork {
 /// Runs a verb on all of these hosts, and keeps the results in the ledger.
 ///
 /// # Errors
-/// Refused, before any host is touched, where the ledger or the program that is to be sent is in the
-/// way; failed midway, where no thread can be started.
+/// Refused, before any host is touched, because of the ledger or the program to send; failed midway, if no thread can
+/// be started.
 pub(crate) fn on_all(
     work: HostWork,
     hosts: &[Host],
@@ -150,7 +150,7 @@ pub(crate) fn on_all(
     Ok(answers.run())
 }
 
-/// Tries the hosts once more that were lost.
+/// Retries the lost hosts once.
 fn retry_lost(ordered: &VerbRunner<'_>, hosts: &[Host], batch: usize) -> std::io::Result<()> {
     let lost = ordered
         .lost
@@ -169,7 +169,7 @@ fn retry_lost(ordered: &VerbRunner<'_>, hosts: &[Host], batch: usize) -> std::io
     each(&lost, batch, work, |_, ()| {})
 }
 
-/// Prints the results of a run, and ends with its exit status.
+/// Prints the results of a run, and returns its exit status.
 pub(crate) fn answer(
     run: &FleetRun,
     as_json: bool,
@@ -185,7 +185,7 @@ pub(crate) fn answer(
     ended(run, interrupt.load(Relaxed))
 }
 
-/// The run as it begins.
+/// The new run.
 pub(crate) fn begun(kind: RunKind, args: Vec<String>, hosts: &[Host]) -> FleetRun {
     let began = Timestamp::now();
     FleetRun {
@@ -205,7 +205,7 @@ fn progress(name: &str, host_run: &HostRun, number: usize, all: usize) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
-/// Outcome of the command: a failure where a host failed, unless nothing was touched anywhere.
+/// Outcome of the command: a failure if a host failed; refused if nothing was changed on any host.
 fn ended(run: &FleetRun, interrupted: bool) -> Outcome {
     let is = |outcome: HostOutcome| move |host: &HostRun| host.outcome == outcome;
     let badly: Vec<&HostRun> = run
@@ -220,7 +220,7 @@ fn ended(run: &FleetRun, interrupted: bool) -> Outcome {
     );
     if interrupted && !badly.is_empty() {
         let summary = format!("interrupted: {summary}");
-        // What never began has no exit status and took no time.
+        // A verb that never began has no exit status and no run time.
         let began = run.hosts.iter().any(HostRun::has_begun);
         return Err(if began {
             Failure::Midway(anyhow!(summary))

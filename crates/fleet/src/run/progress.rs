@@ -1,4 +1,4 @@
-//! Notices of the hosts that are being worked on: one that hangs must have a name.
+//! Notices about the hosts in progress, so that a host that hangs is named.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -9,12 +9,12 @@ use crate::hosts::Host;
 
 /// Time before the first notice. It doubles each time, since work may take hours.
 const FIRST_NOTICE: Duration = Duration::from_secs(30);
-/// Longest time between two notices.
+/// Maximum time between two notices.
 const MAX_NOTICE_INTERVAL: Duration = Duration::from_secs(600);
 /// Maximum number of hosts that are named; more are counted.
 const MAX_NAMED_HOSTS: usize = 5;
 
-/// The hosts that are being worked on.
+/// The hosts in progress.
 pub(crate) struct ProgressNotices<'a> {
     hosts: &'a [Host],
     began: Instant,
@@ -24,14 +24,14 @@ pub(crate) struct ProgressNotices<'a> {
 
 #[derive(Default)]
 struct State {
-    /// Start of the work on each host, by its place.
+    /// Start of the work on each host, by its index.
     working: BTreeMap<usize, Instant>,
     done: usize,
     over: bool,
 }
 
 impl<'a> ProgressNotices<'a> {
-    /// No host is being worked on yet.
+    /// No host is in progress yet.
     pub(crate) fn new(hosts: &'a [Host]) -> ProgressNotices<'a> {
         ProgressNotices {
             hosts,
@@ -61,7 +61,7 @@ impl<'a> ProgressNotices<'a> {
         self.changed.notify_all();
     }
 
-    /// Reports on standard error who is worked on, until the end.
+    /// Reports the hosts in progress on standard error, until the end.
     pub(crate) fn report(&self) {
         let mut pause = FIRST_NOTICE;
         let mut next = self.began + pause;
@@ -83,7 +83,7 @@ impl<'a> ProgressNotices<'a> {
     }
 }
 
-/// Notice of the hosts that are worked on, the longest first; `None` where there are none.
+/// Notice about the hosts in progress, the longest-running first; `None` without any.
 fn sentence(state: &State, hosts: &[Host], elapsed: Duration) -> Option<String> {
     let mut working: Vec<(&Instant, &str)> = state
         .working

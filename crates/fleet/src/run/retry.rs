@@ -10,10 +10,10 @@ use crate::hosts::{Host, fold};
 use crate::store::past::{keys, newest, run_of};
 use crate::store::{FleetRun, HostOutcome, RunKind};
 
-/// The hosts on which the last `fleet run` or `fleet exec` of these words did not complete.
+/// The hosts on which the last `fleet run` or `fleet exec` with these words did not complete.
 ///
 /// # Errors
-/// Refused, where the ledger has no such run, or all of its hosts completed.
+/// Refused, if the ledger has no such run, or all of its hosts completed.
 pub(crate) fn failed(
     hosts: Vec<Host>,
     (kind, words): (RunKind, &[String]),
@@ -66,7 +66,7 @@ fn names(run: &FleetRun) -> BTreeSet<&str> {
     failed.map(|host| host.host.as_str()).collect()
 }
 
-/// True where two verbs are the same, whether their answers are documents or text.
+/// True if two verbs are the same, apart from `--json`.
 fn is_same(one: &[String], other: &[String]) -> bool {
     let plain = |words: &[String]| -> Vec<String> {
         words

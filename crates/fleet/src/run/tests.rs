@@ -1,4 +1,4 @@
-//! A verb on very many hosts, simulated at the transport, with a real ledger.
+//! A verb on very many simulated hosts, with a real ledger.
 
 use std::time::Instant;
 
@@ -10,7 +10,7 @@ use crate::connection::{EARLIER_RUN, SimulatedTransport, simulated_hosts};
 use crate::show;
 use crate::store::{past, store_at};
 
-/// Runs on these hosts. Returns the run, and the run as the ledger has it.
+/// Runs on these hosts. Returns the run, and the run read from the ledger.
 fn run_on(hosts: &[Host], interrupt: &AtomicBool) -> (FleetRun, FleetRun) {
     let place = tempfile::tempdir().unwrap();
     run_with(&place.path().join("ledger.db"), hosts, interrupt)
@@ -64,7 +64,7 @@ fn a_thousand_answers_are_in_the_ledger() {
             .iter()
             .all(|host| host.answer["command"] == "devices")
     );
-    // A commit for each of them alone would take longer than any host takes for this.
+    // A separate commit for each of them would take longer than this.
     assert!(began.elapsed().as_secs() < 1200, "{:?}", began.elapsed());
 }
 
@@ -77,7 +77,7 @@ fn with_something_left(count: usize) -> Vec<Host> {
     hosts
 }
 
-/// Collects what these hosts have kept, while they run something else.
+/// Collects the kept answers of these hosts, while they run something else.
 fn collect_from(count: usize) {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("ledger.db");
@@ -93,7 +93,7 @@ fn collect_from(count: usize) {
         .unwrap()
         .document;
     assert_eq!(earlier.hosts.len(), count);
-    // What was collected is older, and the last run is the one that collected it.
+    // The collected run is older, and the last run is the one that collected it.
     let keys = past::keys(&ledger).unwrap();
     let last = show::chosen(&keys, job::LAST_JOB_WORD);
     assert_eq!(last, Ok(Some(run.id.as_str())));
@@ -150,7 +150,7 @@ fn after_a_signal_nothing_is_begun() {
             .all(|host| host.outcome == HostOutcome::Interrupted),
         "{run:?}"
     );
-    // Nothing was touched, and it is said so.
+    // Nothing was changed, and the message says so.
     assert!(matches!(ended(&run, true), Err(Failure::Refused(_))));
 }
 

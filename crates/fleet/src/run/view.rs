@@ -16,10 +16,10 @@ use ui::format;
 use ui::json::Document;
 use ui::table::{Column, layout, wrap};
 
-/// Difference of clocks from which it is reported, in seconds: times on such hosts cannot be compared.
+/// Difference of clocks from which it is reported, in seconds: times of such hosts cannot be compared.
 const CLOCKS: f64 = 2.0;
 
-/// The table, its notes, and the answers that are text.
+/// The table, its notes, and the text answers.
 pub(crate) fn text(run: &FleetRun, columns: usize) -> String {
     let compared = compare(&run.hosts);
     let checked = DoctorAnswers::of(&run.hosts);
@@ -57,7 +57,7 @@ pub(crate) fn text(run: &FleetRun, columns: usize) -> String {
     text
 }
 
-/// The answers that are text, each once with its hosts, in the order of the first of them.
+/// The text answers, each once with its hosts, ordered by the first host.
 fn equal_answers(run: &FleetRun) -> Vec<(Vec<&str>, String)> {
     let mut answers: Vec<(Vec<&str>, String)> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();
@@ -76,7 +76,7 @@ fn equal_answers(run: &FleetRun) -> Vec<(Vec<&str>, String)> {
     answers
 }
 
-/// Text that a host printed; of a program with its standard error, which may be all of its output.
+/// Text output of a host; for a program including its standard error, which may be all of its output.
 fn printed(host: &HostRun, kind: RunKind) -> Option<String> {
     let answer = host.answer.as_str()?.trim_end();
     let errors = match kind {
@@ -90,8 +90,7 @@ fn printed(host: &HostRun, kind: RunKind) -> Option<String> {
     }
 }
 
-/// Sentences behind the table: hosts that failed, hosts that are outliers, clocks that are wrong, and where the run
-/// is kept.
+/// Sentences after the table: failed hosts, outliers, wrong clocks, and where the run is kept.
 fn sentences(run: &FleetRun, report: &RunReport<'_>, checked: &DoctorAnswers) -> Vec<String> {
     let mut sentences: Vec<String> = run
         .hosts
@@ -164,7 +163,7 @@ fn findings(run: &FleetRun, checked: &DoctorAnswers) -> Vec<String> {
     checked.findings().into_iter().map(sentence).collect()
 }
 
-/// A check of `doctor` in which a host is not like most others.
+/// Sentence about a check of `doctor` in which a host differs from the majority.
 fn difference(one: &Difference<'_>) -> String {
     format!(
         "{}: differs from most in {}: {} ({}); {} hosts have {}.",

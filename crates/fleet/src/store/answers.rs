@@ -1,5 +1,5 @@
-//! Store of the answers of hosts. A thread that adds one waits until it is on the ledger's disk: only then may
-//! the host forget it.
+//! Store of the answers of hosts. A thread that adds an answer waits until it is on the ledger's disk: only then may
+//! the host delete it.
 
 use std::collections::BTreeMap;
 
@@ -12,17 +12,17 @@ use crate::hosts::Host;
 use crate::protocol::{EndedVerb, HEARTBEAT_INTERVAL};
 use crate::store::{FleetRun, HostRun, RunKind};
 
-/// Answers to a run of the fleet, as its hosts give them.
+/// Answers to a fleet run, as its hosts send them.
 pub(crate) struct AnswerStore(SharedJob<FleetRun, ReceivedAnswers>);
 
-/// Runs and answers that go into the ledger alongside the run of the fleet.
+/// Runs and answers that are written to the ledger together with the fleet run.
 #[derive(Default)]
 struct ReceivedAnswers {
-    /// Runs that hosts have measured, each with the place of its host.
+    /// Runs measured by hosts, each with the index of its host.
     runs: Vec<(usize, Run)>,
     /// Answers to earlier runs of the fleet.
     earlier: Vec<EndedVerb>,
-    /// Runs that got another id in the ledger: the place of the host, and both ids.
+    /// Runs that got another id in the ledger: the index of the host, and both ids.
     renamed: Vec<(usize, String, String)>,
 }
 
@@ -32,8 +32,8 @@ impl AnswerStore {
         AnswerStore(SharedJob::new(run))
     }
 
-    /// Puts the result of a host there, and the runs that belong to it; true where it is on the disk now.
-    /// `beat` is called as often as an agent expects a message, while that is waited for.
+    /// Adds the result of a host, with its runs; true if it is on the disk. During the wait, `beat` is called as often
+    /// as an agent expects a message.
     pub(crate) fn put(
         &self,
         place: usize,
@@ -50,7 +50,7 @@ impl AnswerStore {
         self.0.change(change, HEARTBEAT_INTERVAL, beat)
     }
 
-    /// Puts an answer there that a host has kept, as [`AnswerStore::put`] does.
+    /// Adds a kept answer of a host, like [`AnswerStore::put`].
     pub(crate) fn put_collected(&self, ended: EndedVerb, beat: &mut dyn FnMut()) -> bool {
         let change = |run: &mut FleetRun, received: &mut ReceivedAnswers| {
             let is_own = run.id == ended.order.fleet;
@@ -67,7 +67,7 @@ impl AnswerStore {
         self.0.change(change, HEARTBEAT_INTERVAL, beat)
     }
 
-    /// Writes answers as they come, on the thread that calls, until the store is closed.
+    /// Writes answers as they arrive, on the calling thread, until the store is closed.
     pub(crate) fn write_all(&self, job: OwnedJob<FleetRun>) {
         self.0.write_all(job);
     }
@@ -77,12 +77,12 @@ impl AnswerStore {
         self.0.close();
     }
 
-    /// The run with all results until now.
+    /// The run with all results so far.
     pub(crate) fn run(&self) -> FleetRun {
         self.0.checkpoint()
     }
 
-    /// The error for which nothing is written any more, once.
+    /// The error because of which nothing more is written; returned once.
     pub(crate) fn failure(&self) -> Option<ledger::Error> {
         self.0.failure()
     }
@@ -126,8 +126,8 @@ impl CheckpointExtra<FleetRun> for ReceivedAnswers {
     }
 }
 
-/// Keeps a run, under another id where another host's run has its own. The id of a run distinguishes
-/// the runs of one host: hosts that are alike, and begin in the same second, may give it twice.
+/// Keeps a run, under another id if another host's run has the same. Ids are unique on one host: similar hosts that
+/// start in the same second may choose the same one.
 fn save(ledger: &mut Ledger, run: &mut Run) -> ledger::Result<()> {
     let conclusion = Conclusion::of(run);
     let mut entropy = run.machine.hostname.bytes().fold(0_u64, |sum, byte| {
@@ -139,7 +139,7 @@ fn save(ledger: &mut Ledger, run: &mut Run) -> ledger::Result<()> {
             kept => return kept,
         }
         if ledger.load(run.id.as_str()).is_ok_and(|kept| kept == *run) {
-            // It was collected twice, as when two do so at once.
+            // It was collected twice, by two processes at once.
             return Ok(());
         }
         entropy = entropy.wrapping_add(1);
@@ -147,9 +147,9 @@ fn save(ledger: &mut Ledger, run: &mut Run) -> ledger::Result<()> {
     }
 }
 
-/// Puts late answers to the run of the fleet that they belong to, all of them at once: what is kept of
-/// it has the answers of all its hosts. Where this ledger does not know it, since another did it, it is
-/// begun here; where another process is at work on it, each answer is kept next to it, under its own name.
+/// Adds late answers to their fleet run, all of them at once: the job of the run has the answers of all its hosts. If
+/// this ledger does not have the run, since another ledger does, it is created; if another process works on it, each
+/// answer is stored beside it, under its own name.
 fn add_late_answers(
     store: &mut JobStore,
     fleet: &str,
@@ -185,7 +185,7 @@ fn add(store: &mut JobStore, key: &str, run: &FleetRun) -> ledger::Result<()> {
     job.finish(run).map(drop)
 }
 
-/// A run of the fleet of which nothing but an answer is known.
+/// A fleet run with only one known answer.
 fn run_of(ended: &EndedVerb) -> FleetRun {
     FleetRun {
         id: ended.order.fleet.clone(),
@@ -197,7 +197,7 @@ fn run_of(ended: &EndedVerb) -> FleetRun {
     }
 }
 
-/// Puts an answer to its host.
+/// Adds an answer to its host.
 fn put(run: &mut FleetRun, ended: &EndedVerb) {
     let name = &ended.order.host;
     if let Some(host) = run.hosts.iter_mut().find(|host| host.host == *name) {

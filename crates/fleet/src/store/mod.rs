@@ -1,4 +1,4 @@
-//! Results of a verb on hosts, as the ledger keeps them.
+//! Results of a verb on hosts, as stored in the ledger.
 
 pub(crate) mod answers;
 pub(crate) mod past;
@@ -15,20 +15,20 @@ use crate::hosts::Host;
 use crate::protocol::{EndedBy, EndedVerb, HostFacts};
 use race::RaceRecord;
 
-/// Characters kept from the end of a verb's standard error.
+/// Maximum number of characters kept from the end of a verb's standard error.
 const MAX_STDERR_CHARS: usize = 2000;
 
 impl FleetRun {
-    /// Name of the host at a place; empty where there is none.
+    /// Name of the host with this index; empty if there is none.
     pub(crate) fn name(&self, place: usize) -> &str {
         self.hosts.get(place).map_or("", |host| &host.host)
     }
 
-    /// Takes in answers of the same run that were kept next to it.
+    /// Merges answers of the same run that were stored beside it.
     pub(crate) fn merge(&mut self, late: FleetRun) {
         for host in late.hosts {
             match self.hosts.iter_mut().find(|own| own.host == host.host) {
-                // What was known of the host, but not from its answer, stays.
+                // Facts about the host from other sources than its answer stay.
                 Some(own) => {
                     *own = HostRun {
                         address: own.address.clone(),
@@ -63,7 +63,7 @@ pub(crate) enum RunKind {
 }
 
 impl RunKind {
-    /// The word in documents.
+    /// The name in documents.
     pub(crate) fn name(self) -> &'static str {
         match self {
             RunKind::Run => "fleet run",
@@ -125,7 +125,7 @@ pub(crate) enum HostOutcome {
 }
 
 impl HostOutcome {
-    /// The word in documents.
+    /// The name in documents.
     pub(crate) fn name(self) -> &'static str {
         match self {
             HostOutcome::Waiting => "waiting",
@@ -141,7 +141,7 @@ impl HostOutcome {
         }
     }
 
-    /// True where nothing was touched on the host.
+    /// True if nothing was changed on the host.
     pub(crate) fn is_untouched(self) -> bool {
         matches!(
             self,
@@ -154,29 +154,29 @@ impl HostOutcome {
     }
 }
 
-/// A host, and what came of it.
+/// A host, and its result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct HostRun {
     /// Name of the host.
     pub host: String,
     /// Address given to ssh.
     pub address: String,
-    /// Zone of the host; `None` where it is not known.
+    /// Zone of the host; `None` if unknown.
     pub zone: Option<String>,
-    /// Instance type of the host; `None` where it is not known.
+    /// Instance type of the host; `None` if unknown.
     #[serde(rename = "type")]
     pub kind: Option<String>,
-    /// Id of its instance; `None` where it is not known.
+    /// Id of its instance; `None` if unknown.
     pub id: Option<String>,
     /// Result of the verb on it.
     #[serde(rename = "came")]
     pub outcome: HostOutcome,
-    /// Reason, as a sentence, where it did not succeed.
+    /// Reason, as a sentence, if it did not succeed.
     pub why: Option<String>,
     /// Further notes, as sentences.
     #[serde(default)]
     pub notes: Vec<String>,
-    /// The verb's exit status, where it has one.
+    /// The verb's exit status, if it has one.
     pub status: Option<i32>,
     /// Run time, in seconds.
     pub seconds: Option<f64>,
@@ -186,14 +186,14 @@ pub(crate) struct HostRun {
     pub answer: Value,
     /// The end of the verb's standard error.
     pub stderr: String,
-    /// The runs that it measured, by their ids in the ledger.
+    /// Ids in the ledger of the runs that it measured.
     pub runs: Vec<String>,
-    /// The earlier runs of the fleet of which it had kept an answer, which was collected.
+    /// Ids of earlier fleet runs whose kept answers were collected from it.
     pub collected: Vec<String>,
 }
 
 impl HostRun {
-    /// A host of which nothing is known yet.
+    /// A host without a result yet.
     pub(crate) fn waiting(host: &Host) -> HostRun {
         HostRun {
             host: host.name.clone(),
@@ -222,13 +222,13 @@ impl HostRun {
         }
     }
 
-    /// Takes the verb's results, without the runs themselves.
+    /// Adds the verb's results, without the runs themselves.
     pub(crate) fn take(&mut self, ended: &EndedVerb) {
         self.outcome = match (ended.by, ended.status) {
             (EndedBy::Loss, _) => HostOutcome::Lost,
             (EndedBy::Order, _) => HostOutcome::Interrupted,
             (EndedBy::Itself, Some(0)) => HostOutcome::Done,
-            // Of any other program nobody knows what a status means.
+            // The meaning of another program's status is unknown.
             (EndedBy::Itself, _) if ended.order.program => HostOutcome::Failed,
             (EndedBy::Itself, Some(1)) => HostOutcome::No,
             (EndedBy::Itself, Some(2)) => HostOutcome::Refused,
@@ -259,12 +259,11 @@ impl HostRun {
         };
     }
 
-    /// Takes in the facts of the host's cloud. They count more than those of the source, which may
-    /// be of last week.
+    /// Adds the facts from the host's cloud. They take precedence over those of the source, which may be outdated.
     ///
     /// # Errors
-    /// Unfit, where the address is another instance's by now: what is measured of this one must not be
-    /// attributed to the other, which may be terminated for it.
+    /// Unfit, if the address now belongs to another instance: measurements of this one must not be attributed to the
+    /// other, which may be terminated for it.
     pub(crate) fn take_facts(&mut self, facts: &HostFacts) -> Result<(), ConnectionError> {
         let Some(cloud) = &facts.cloud else {
             return Ok(());
@@ -293,7 +292,7 @@ impl HostRun {
         Ok(())
     }
 
-    /// Takes what was in the way.
+    /// Sets the outcome for a connection error.
     pub(crate) fn set_failure(&mut self, trouble: &ConnectionError) {
         self.outcome = match trouble {
             ConnectionError::Unreached(_) => HostOutcome::Unreached,
@@ -309,7 +308,7 @@ impl HostRun {
     }
 }
 
-/// Reason why a program failed: its status, and the last line of its standard error.
+/// Reason why a program failed: the last line of its standard error, or its status.
 fn program_reason(stderr: &str, status: Option<i32>) -> String {
     let last = stderr.lines().rfind(|line| !line.trim().is_empty());
     let ended = status.map_or_else(
@@ -322,8 +321,8 @@ fn program_reason(stderr: &str, status: Option<i32>) -> String {
     }
 }
 
-/// Reason why a verb failed, from the last of its standard error: from the line on that begins as its errors
-/// do.
+/// Reason why a verb failed: the end of its standard error, from the last line that begins like an error of this
+/// program.
 fn reason(stderr: &str, status: Option<i32>) -> String {
     let lines: Vec<&str> = stderr.lines().collect();
     let begins = lines
@@ -352,7 +351,7 @@ pub(crate) fn store_at(path: &std::path::Path) -> job::JobStore {
     job::JobStore::new(ledger::Ledger::open(path).unwrap(), identity)
 }
 
-/// Puts runs that are over into the ledger in this file.
+/// Writes finished runs to the ledger in this file.
 #[cfg(test)]
 pub(crate) fn put_finished(path: &std::path::Path, runs: &[FleetRun]) {
     let mut store = store_at(path);

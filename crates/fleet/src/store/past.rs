@@ -1,10 +1,10 @@
-//! Runs that the ledger has, with the answers that came later.
+//! Fleet runs in the ledger, merged with late answers.
 
 use ledger::{Error, Ledger, LongWork as _};
 
 use super::FleetRun;
 
-/// The keys of all runs, and of answers that were kept next to one.
+/// The keys of all runs, and of answers stored beside them.
 ///
 /// # Errors
 /// When the ledger cannot be read.
@@ -13,8 +13,8 @@ pub(crate) fn keys(ledger: &Ledger) -> Result<Vec<String>, Error> {
     Ok(kept.into_iter().map(|work| work.key).collect())
 }
 
-/// Keys that are of runs, the newest first. An id begins with the start of its run; the ledger may have got to know
-/// an older run later.
+/// The keys of runs, the newest first. An id begins with the start of its run; an older run may be added to the ledger
+/// later.
 pub(crate) fn newest(keys: &[String]) -> Vec<&str> {
     let keys = keys.iter().map(String::as_str);
     let mut runs: Vec<&str> = keys.filter(|key| !key.contains('.')).collect();
@@ -22,7 +22,7 @@ pub(crate) fn newest(keys: &[String]) -> Vec<&str> {
     runs
 }
 
-/// The run of a key, whole.
+/// The complete run of a key.
 ///
 /// # Errors
 /// When the ledger cannot be read.
@@ -42,8 +42,8 @@ pub(crate) fn run_of(
     Ok(Some(run))
 }
 
-/// True where an answer was kept next to this run, since another process held the run when the answer came: its name
-/// begins with the run's id and a dot, which is in no id.
+/// True if this is the key of an answer stored beside this run, because another process worked on the run when the
+/// answer arrived: it begins with the run's id and a dot, which no id contains.
 pub(crate) fn is_beside(key: &str, run: &str) -> bool {
     key.strip_prefix(run)
         .is_some_and(|rest| rest.starts_with('.'))

@@ -1,5 +1,4 @@
-//! A race as it was measured, as the ledger keeps it next to its hosts. Conclusions are drawn from it again each
-//! time.
+//! The measurements of a race, stored in the ledger with its hosts. Conclusions are drawn from them anew each time.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,15 +8,15 @@ use crate::protocol::rounds::{TargetFacts, TargetRound};
 use crate::store::termination::Termination;
 use sweep::Figure;
 
-/// Parameters and state of a race as the ledger has them.
+/// Parameters and state of a race in the ledger.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct RaceRecord {
     /// Number of hosts to keep, of each group.
     pub keep: usize,
-    /// Property that competing hosts have in common, next to their size.
+    /// Property that competing hosts share, in addition to their size.
     #[serde(default)]
     pub per: Option<GroupBy>,
-    /// The figures that each round gives, in their order; the first is what hosts are ranked by.
+    /// The figures of each round, in order; hosts are ranked by the first.
     pub figures: Vec<Figure>,
     /// Floors that a host must reach throughout, as written by the user.
     pub floors: Vec<String>,
@@ -27,18 +26,18 @@ pub(crate) struct RaceRecord {
     pub least_rounds: usize,
     /// Maximum number of rounds.
     pub most_rounds: usize,
-    /// Time for which a host may be missing on end, in seconds, however short a round is.
+    /// Time for which a host may be missing continuously, in seconds, however short a round is.
     #[serde(default)]
     pub silent_s: f64,
-    /// Rule that breaks ties; `None` where they stay.
+    /// Rule that breaks ties; `None` if they stay.
     pub ties: Option<TieBreak>,
-    /// Facts of the hosts, in the order of the run's.
+    /// Facts about the hosts, in the order of the run.
     pub hosts: Vec<RacedHost>,
     /// The rounds, in their order.
     pub rounds: Vec<RoundRecord>,
-    /// True where the user ended it.
+    /// True if the user ended it.
     pub interrupted: bool,
-    /// Instances terminated for it; `None` where that was not asked for.
+    /// Instances to terminate for it; `None` if that was not requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub termination: Option<Termination>,
 }
@@ -46,24 +45,23 @@ pub(crate) struct RaceRecord {
 /// A host in a race.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct RacedHost {
-    /// Name of its group; `None` where it was never measured.
+    /// Name of its group; `None` if it was never measured.
     pub group: Option<String>,
     /// Targets that are measured there.
     pub targets: Vec<TargetFacts>,
-    /// Boot id of the host in which it was measured.
+    /// Boot id at the first connection.
     pub boot: String,
     /// The instance id that the host's metadata service reported.
     pub own_id: Option<String>,
-    /// The id that its source gave it; `None` where only the host itself reports which instance it is.
+    /// The id in its source; `None` if only the host itself reports its instance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub given_id: Option<String>,
-    /// True where it did not come to measure when it was met again after a loss: it may be another machine
-    /// then, or have other disks.
+    /// True if it was not ready again after a loss: it may then be another machine, or have other disks.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub may_be_other: bool,
-    /// Price of an hour, where the source has it.
+    /// Price of an hour, if the source has it.
     pub price: Option<f64>,
-    /// True where its source has the tag `keep`.
+    /// True if its source has the tag `keep`.
     pub is_tagged_keep: bool,
 }
 
@@ -72,26 +70,26 @@ pub(crate) struct RacedHost {
 pub(crate) struct RoundRecord {
     /// Hosts that were measured.
     pub measured: Vec<Measurement>,
-    /// Results of earlier rounds that came too late for them.
+    /// Results of earlier rounds that arrived too late for them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub late: Vec<Measurement>,
     /// Hosts that should have been measured and were not, with the reasons.
     pub missed: Vec<MissedHost>,
-    /// Hosts that are missing only because all were at once, which is not held against them.
+    /// Hosts that are only missing because all hosts were, which does not count against them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub excused: Vec<MissedHost>,
-    /// Hosts that are gone for good, with the reasons.
+    /// Hosts that have left the race, with the reasons.
     pub gone: Vec<MissedHost>,
 }
 
 /// A host measured in a round.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Measurement {
-    /// Place of the host in the run.
+    /// Index of the host in the run.
     pub host: usize,
     /// Results of its targets.
     pub targets: Vec<TargetRound>,
-    /// Round in which it was measured, from 0, where that is not the one in which it came.
+    /// Round in which it was measured, from 0, if it arrived in a later one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub round: Option<usize>,
 }
@@ -99,7 +97,7 @@ pub(crate) struct Measurement {
 /// A host that was not measured in a round.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct MissedHost {
-    /// Place of the host in the run.
+    /// Index of the host in the run.
     pub host: usize,
     /// Reason, as a sentence.
     pub why: String,

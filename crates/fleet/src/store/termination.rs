@@ -1,10 +1,10 @@
-//! Instances terminated after a race and hosts spared, as the ledger keeps them.
+//! Instances to terminate after a race and hosts to spare, as stored in the ledger.
 
 use serde::{Deserialize, Serialize};
 
-/// State of an instance of which EC2 has not reported it.
+/// State of an instance that EC2 has not reported.
 pub(crate) const UNKNOWN: &str = "unknown";
-/// States of an instance that is or will be gone (Amazon EC2 API Reference, InstanceState).
+/// States of an instance that has ended or is ending (Amazon EC2 API Reference, InstanceState).
 const TERMINATED_STATES: [&str; 2] = ["shutting-down", "terminated"];
 
 /// An instance to terminate.
@@ -28,7 +28,7 @@ pub(crate) struct TerminationTarget {
 }
 
 impl TerminationTarget {
-    /// True where EC2 reports that it is or will be gone.
+    /// True if EC2 reports that it has ended or is ending.
     pub(crate) fn is_gone(&self) -> bool {
         self.state.as_deref().is_some_and(is_gone)
     }
@@ -81,7 +81,7 @@ pub(crate) struct Termination {
     pub spared: Vec<SparedHost>,
 }
 
-/// True for the states of an instance that is or will be gone.
+/// True for the states of an instance that has ended or is ending.
 pub(crate) fn is_gone(state: &str) -> bool {
     TERMINATED_STATES.contains(&state)
 }

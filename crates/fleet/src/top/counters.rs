@@ -1,4 +1,4 @@
-//! Counters of a host's kernel, and its rates between two readings of them.
+//! Counters of a host's kernel, and rates between two readings.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,12 +21,12 @@ pub(super) struct Counters {
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct DiskCounters {
     stats: DiskStats,
-    /// Uptime at which it had nothing to do, or a request had completed.
+    /// Uptime at the last moment when it was idle or a request had completed, in seconds.
     idle_since_s: f64,
 }
 
 impl Counters {
-    /// Parses lines of files, each with the path of its file before a colon. `None` where the uptime is missing.
+    /// Parses lines of files, each preceded by the path of its file and a colon. `None` if the uptime is missing.
     pub(super) fn parse(lines: &[String]) -> Option<Counters> {
         let (mut uptime_s, mut load_means, mut network) = (None, None, Vec::new());
         let (mut hardware, mut disks) = (BTreeSet::new(), BTreeMap::new());
@@ -68,14 +68,14 @@ fn text_between<'a>(path: &'a str, before: &str, behind: &str) -> Option<&'a str
     path.strip_prefix(before)?.strip_suffix(behind)
 }
 
-/// Rates between the readings of a host.
+/// Computes the rates between the readings of a host.
 #[derive(Default)]
 pub(super) struct Sampler {
     last: Option<Counters>,
 }
 
 impl Sampler {
-    /// The rates since the last reading; `None` of the first one, and where the clock did not go on, as after a boot.
+    /// The rates since the last reading; `None` for the first one, and if the uptime did not advance, as after a boot.
     pub(super) fn rates(&mut self, mut now: Counters) -> Option<HostRates> {
         let rates = self
             .last
@@ -91,7 +91,7 @@ fn rates(before: &Counters, now: &mut Counters) -> Option<HostRates> {
     if seconds <= 0.0 {
         return None;
     }
-    // An interface that went away takes its count along.
+    // An interface that is removed takes its count with it.
     let rate = |before: u64, now: u64| now.saturating_sub(before) as f64 / seconds;
     let mut disks = Vec::new();
     for (name, disk) in &mut now.disks {
@@ -109,7 +109,7 @@ fn rates(before: &Counters, now: &mut Counters) -> Option<HostRates> {
 }
 
 impl DiskCounters {
-    /// Rates of a disk since an earlier reading; none where its counters began again.
+    /// Rates of a disk since an earlier reading; `None` if its counters were reset.
     fn sample(&mut self, name: &str, before: &DiskCounters, seconds: f64) -> Option<DiskSample> {
         let counts = self.stats.since(&before.stats)?;
         let now_s = self.idle_since_s;
@@ -174,7 +174,7 @@ mod tests {
             latency_ns: Some(2e6),
         };
         assert_eq!(rates.disks, [expected]);
-        // A host that was booted has no rate yet.
+        // A rebooted host has no rate yet.
         assert_eq!(sampler.rates(first), None);
     }
 
@@ -189,7 +189,7 @@ mod tests {
         assert_eq!(latency("50.00", 0), None);
         assert_eq!(latency("51.00", 4), Some(1e9));
         assert_eq!(latency("53.00", 4), Some(3e9));
-        // A disk at rest has no latency.
+        // An idle disk has no latency.
         assert_eq!(latency("54.00", 0), None);
     }
 

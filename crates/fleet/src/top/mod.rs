@@ -1,4 +1,4 @@
-//! `fleet top`: what all hosts do, again and again.
+//! `fleet top`: the present activity of all hosts, repeatedly.
 
 mod counters;
 mod row;
@@ -29,16 +29,16 @@ use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome};
 use ui::screen::{self, Inline};
 use view::TableView;
 
-/// Pause before a host is tried again: at first and at most.
+/// Pause before a host is retried: initially and at most.
 const PAUSE: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(60)];
-/// Interval of the first rates of a host, which is short so that the host is soon seen.
+/// Interval of the first rates of a host, which is short so that they are soon shown.
 const FIRST_INTERVAL: Duration = Duration::from_millis(500);
-/// Maximum size of an answer, in bytes; a host that sends more sends something else.
+/// Maximum size of an answer, in bytes; a longer one is invalid.
 const MAX_ANSWER_BYTES: usize = 16 << 20;
 /// Interval at which the signal is polled.
 const POLL: Duration = Duration::from_millis(100);
 
-/// Shows what all hosts do.
+/// Shows the present activity of all hosts.
 pub(super) fn top(args: &TopArgs, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
     let found = find(&args.source)?;
     for one in &found.left_out {
@@ -77,7 +77,7 @@ pub(super) fn top(args: &TopArgs, context: &mut Context, interrupt: &AtomicBool)
 struct Output<'a> {
     args: &'a TopArgs,
     context: &'a mut Context,
-    /// The terminal on which the table is drawn in place; `None` where it goes to a file or a pipe.
+    /// The terminal on which the table is redrawn in place; `None` for a file or a pipe.
     screen: Option<Inline>,
 }
 
@@ -120,7 +120,7 @@ impl<'a> Output<'a> {
 }
 
 impl Drop for Output<'_> {
-    /// Leaves the last table there.
+    /// Leaves the last table on the screen.
     fn drop(&mut self) {
         if let Some(screen) = &mut self.screen {
             screen.keep();
@@ -128,14 +128,14 @@ impl Drop for Output<'_> {
     }
 }
 
-/// Report of the connection to a host: rates, its loss, or a new try.
+/// Event of a host: rates, a lost connection, or a new attempt.
 enum HostEvent {
     Sample(Box<HostRates>),
     Dead(String),
     Connecting,
 }
 
-/// Parameters of watching hosts.
+/// Parameters for monitoring hosts.
 pub(super) struct HostMonitor<'a> {
     every: Duration,
     lasts: Option<Duration>,
@@ -144,7 +144,7 @@ pub(super) struct HostMonitor<'a> {
 }
 
 impl HostMonitor<'_> {
-    /// Watches all hosts, each on a thread of its own, and calls `show` at each interval. Returns their last known
+    /// Monitors all hosts, each on a separate thread, and calls `show` at each interval. Returns their last known
     /// state.
     fn watch(
         &self,
@@ -174,7 +174,7 @@ impl HostMonitor<'_> {
                         limit,
                     };
                     follow.follow(&|event| {
-                        // Where the receiver is gone, the end is near.
+                        // If the receiver is gone, the end is near.
                         let _ = sender.send((at, event));
                     });
                 };
@@ -196,7 +196,7 @@ impl HostMonitor<'_> {
         Ok(rows)
     }
 
-    /// Takes in the threads' events, and shows the rows at each interval, until the end.
+    /// Processes the threads' events, and shows the rows at each interval, until the end.
     fn show_all(
         &self,
         events: &Receiver<(usize, HostEvent)>,
@@ -233,7 +233,7 @@ impl HostRow {
         self.state = match event {
             HostEvent::Sample(sample) => State::Live(sample, Instant::now()),
             HostEvent::Dead(why) => State::Dead(why),
-            // That it is tried again does not make it less dead.
+            // A new attempt does not change that it is dead.
             HostEvent::Connecting => match &self.state {
                 State::Dead(why) => State::Dead(why.clone()),
                 _ => State::Connecting,
@@ -242,7 +242,7 @@ impl HostRow {
     }
 }
 
-/// A host that is followed.
+/// A host that is monitored.
 struct HostFollower<'a> {
     transport: &'a dyn Transport,
     host: &'a Host,
@@ -252,10 +252,10 @@ struct HostFollower<'a> {
 }
 
 impl HostFollower<'_> {
-    /// Follows the host until the end, however often the connection is lost.
+    /// Monitors the host until the end, with reconnections after losses.
     fn follow(&self, notice: &dyn Fn(HostEvent)) {
         let pause = Cell::new(PAUSE[0]);
-        // One that is reached and shows nothing is not tried more often than one that is not reached.
+        // A host that is reached but shows nothing is retried no more often than one that is not reached.
         let seen = |event| {
             pause.set(PAUSE[0]);
             notice(event);
@@ -278,7 +278,7 @@ impl HostFollower<'_> {
         }
     }
 
-    /// Asks for the counters again and again, until the end, or until the connection is lost.
+    /// Requests the counters repeatedly, until the end, or until the connection is lost.
     fn listen(&self, mut wire: Wire, notice: &dyn Fn(HostEvent)) -> Result<(), ConnectionError> {
         let mut sampler = Sampler::default();
         let mut pause = FIRST_INTERVAL.min(self.every);
@@ -292,7 +292,7 @@ impl HostFollower<'_> {
                 notice(HostEvent::Sample(Box::new(rates)));
                 pause = self.every;
             }
-            // Nothing comes unasked but the end.
+            // Only the end of the connection can arrive without a request.
             while self.line(&mut wire, asked + pause)?.is_some() {}
             if self.over.load(Relaxed) {
                 break;
@@ -302,7 +302,7 @@ impl HostFollower<'_> {
         Ok(())
     }
 
-    /// The lines with which the host answers; `None` where the end came before.
+    /// The lines of the host's answer; `None` if the end was requested before.
     fn ask(&self, wire: &mut Wire) -> Result<Option<Vec<String>>, ConnectionError> {
         let written = wire
             .input
@@ -332,7 +332,7 @@ impl HostFollower<'_> {
         ))
     }
 
-    /// The next line of the host; `None` where none comes until then, or the end comes.
+    /// The next line of the host; `None` if none arrives until then, or the end is requested.
     fn line(&self, wire: &mut Wire, until: Instant) -> Result<Option<String>, ConnectionError> {
         while let Some(left) = until.checked_duration_since(Instant::now()) {
             if self.over.load(Relaxed) {

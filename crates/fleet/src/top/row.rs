@@ -1,4 +1,4 @@
-//! A host's row: what is known of it now, what it is sorted by, and whether it is shown.
+//! A host's row: its present state, its sort value, and whether it is shown.
 
 use std::time::Instant;
 
@@ -10,9 +10,9 @@ use crate::sort_key::{Condition, SortKey};
 pub(super) enum State {
     /// The host is being connected to.
     Connecting,
-    /// The latest sample of the host, and the time at which it came.
+    /// The latest sample of the host, and its time of arrival.
     Live(Box<HostRates>, Instant),
-    /// The host cannot be reached for this reason, and is tried again.
+    /// The host cannot be reached for this reason, and is retried.
     Dead(String),
 }
 
@@ -21,14 +21,14 @@ pub(super) enum State {
 pub(super) struct HostRow {
     /// Name of the host.
     pub host: String,
-    /// Zone of the host; `None` where its source names none.
+    /// Zone of the host; `None` if its source names none.
     pub zone: Option<String>,
     /// State of the host.
     pub state: State,
 }
 
 impl HostRow {
-    /// The latest sample of the host; `None` where it is not connected.
+    /// The latest sample of the host; `None` if it is not connected.
     pub(super) fn sample(&self) -> Option<&HostRates> {
         match &self.state {
             State::Live(sample, _) => Some(sample),
@@ -36,19 +36,19 @@ impl HostRow {
         }
     }
 
-    /// The disk whose requests take longest, with their mean time in nanoseconds.
+    /// The disk with the highest mean latency, and that latency in nanoseconds.
     pub(super) fn worst(&self) -> Option<(&DiskSample, f64)> {
         self.sample()?.worst()
     }
 
-    /// The value that it is sorted by; `None` where that is not known, or is its place in the list.
+    /// The value that it is sorted by; `None` if it is unknown, or the order is that of the list.
     pub(super) fn value(&self, key: SortKey) -> Option<f64> {
         key.value(self.sample()?)
     }
 }
 
-/// The rows that are shown, in their order. Hosts that cannot be reached come last, unless the order is that of the
-/// list; they meet no condition.
+/// The shown rows, in order. Hosts that cannot be reached come last, unless the order is that of the list; they meet
+/// no condition.
 pub(super) fn shown<'a>(
     rows: &'a [HostRow],
     sort: SortKey,

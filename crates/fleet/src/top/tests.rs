@@ -1,4 +1,4 @@
-//! Very many hosts, simulated at the transport.
+//! Very many simulated hosts.
 
 use super::*;
 use crate::connection::{SimulatedTransport, simulated_hosts};
@@ -45,7 +45,7 @@ fn watch_a_thousand_hosts() {
         if live == 1000 && since.is_none() {
             since = Some((Instant::now(), used()));
         }
-        // A machine that is busy may take long until all are there.
+        // On a busy machine it may take long until all are connected.
         if since.is_some_and(|(since, _)| since.elapsed() > Duration::from_secs(4)) {
             interrupt.store(true, Relaxed);
         }
@@ -74,7 +74,7 @@ fn a_host_that_is_dead_is_tried_again_and_the_others_are_seen() {
     let is_dead =
         |row: &HostRow| matches!(&row.state, State::Dead(why) if why.contains(row.host.as_str()));
     let is_seen = |rows: &[HostRow]| rows[0].sample().is_some() && rows[1..].iter().all(is_dead);
-    // Until each of the two was tried again, which is after 2 s, or later on a busy host.
+    // Until each of the two was retried, which is after 2 s, or later on a busy machine.
     let mut poll = |rows: &[HostRow]| {
         let are_tried = rows[1..].iter().all(|row| transport.tried(&row.host) > 1);
         interrupt.store(are_tried && is_seen(rows), Relaxed);

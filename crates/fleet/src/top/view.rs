@@ -19,7 +19,7 @@ use ui::table::{Column, layout};
 const MIB: f64 = 1_048_576.0;
 /// Latency in nanoseconds below which no disk is reported as slow.
 const MIN_SLOW_LATENCY_NS: f64 = 1e6;
-/// Latencies that differ by less than this share of the median are alike.
+/// Relative difference from the median below which latencies count as equal.
 const EQUAL_SHARE: f64 = 1.0;
 
 const COLUMNS: [Column; 12] = [
@@ -41,7 +41,7 @@ const COLUMNS: [Column; 12] = [
 pub(super) struct TableView<'a> {
     /// The hosts, in the order of their source.
     pub all: &'a [HostRow],
-    /// The rows that are shown, in their order.
+    /// The shown rows, in order.
     pub shown: Vec<&'a HostRow>,
     /// Maximum number of lines of the table; `None` without a limit.
     pub height: Option<usize>,
@@ -137,7 +137,7 @@ fn cells(row: &HostRow, slow: &[(&str, f64)], late: Duration) -> Vec<String> {
     ]
 }
 
-/// A line over all live hosts: sums, or means over them. Of latencies it is the worst, or the mean of each host's
+/// A line over all live hosts: sums, or means over them. For latencies it is the worst, or the mean of each host's
 /// worst.
 fn summary(name: &str, live: &[&HostRow], by: Aggregate) -> Vec<String> {
     let mib = |what| by.all(live, |row| row.value(what)).map(|value| value / MIB);
@@ -178,7 +178,7 @@ enum Aggregate {
 }
 
 impl Aggregate {
-    /// Aggregate of a value over the hosts that have it; `None` where none has.
+    /// Aggregate of a value over the hosts that have it; `None` if none has.
     fn all(self, rows: &[&HostRow], of: impl Fn(&HostRow) -> Option<f64>) -> Option<f64> {
         let values: Vec<f64> = rows.iter().filter_map(|row| of(row)).collect();
         let sum = values.iter().copied().reduce(|a, b| a + b)?;
@@ -189,7 +189,7 @@ impl Aggregate {
     }
 }
 
-/// The hosts whose worst disk is slow next to those of the others, and how many times as slow.
+/// The hosts whose worst disk is slow compared with those of the others, and by which factor.
 fn slow(rows: &[HostRow]) -> Vec<(&str, f64)> {
     let known: Vec<(&str, f64)> = rows
         .iter()

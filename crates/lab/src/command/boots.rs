@@ -1,5 +1,5 @@
-//! The boots of a machine whose power is cut: the command runs from its beginning in each of them,
-//! on volumes that live on, and in the last one to its end.
+//! Boots of a machine whose power is cut: the command runs from its beginning in each boot, on volumes that survive,
+//! and to its end in the last one.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,13 +25,13 @@ pub(super) struct BootSettings<'a> {
     pub options: MachineOptions,
     /// Server of the volumes.
     pub server: &'a Server,
-    /// Time of the power cut in each boot but the last, counted from the start of the command.
+    /// Time of the power cut in each boot but the last, from the start of the command.
     pub cuts: &'a [Nanos],
-    /// The user wants the end.
+    /// Set when the user interrupts.
     pub interrupt: &'a AtomicBool,
 }
 
-/// Times of the power cuts: where the user left room, the seed chooses.
+/// Times of the power cuts; within a given range the seed chooses.
 pub(super) fn cut_times(wanted: &[CutTimes], seed: u64) -> Vec<Nanos> {
     // The volumes have the numbers from 0 on.
     let mut random = Random::of(seed, u64::MAX);
@@ -47,8 +47,8 @@ pub(super) fn cut_times(wanted: &[CutTimes], seed: u64) -> Vec<Nanos> {
 }
 
 impl BootSettings<'_> {
-    /// Runs the machine, which was started once, with its power cuts to the end of its command, and
-    /// gives the command's status. The machine is gone then.
+    /// Runs the machine, which was started once, through its power cuts to the end of its command, and returns the
+    /// command's status. The machine has ended then.
     ///
     /// # Errors
     /// As [`Machine::wait`], in any boot; and when a volume's data cannot be written.
@@ -82,7 +82,7 @@ impl BootSettings<'_> {
         Ok(ended.status.unwrap_or(3))
     }
 
-    /// Writes that the volumes lost in a power cut, where they can lose any.
+    /// Description of the writes that the volumes lost in a power cut; empty if they can lose none.
     fn losses(&self, blocks: u64) -> String {
         let volumes = self.server.volumes();
         match volumes.iter().any(|volume| volume.spec().volatile) {
@@ -91,8 +91,8 @@ impl BootSettings<'_> {
         }
     }
 
-    /// Waits until the command or the power is at its end. The volumes' troubles begin with the
-    /// first start of the command.
+    /// Waits until the command ends or the power is cut. The volumes' faults begin with the first start of the
+    /// command.
     fn wait(&self, mut machine: Machine, cut: Option<Nanos>) -> Result<MachineEnd, Failure> {
         let interrupt = self.interrupt;
         machine.wait_until_started(interrupt).map_err(of_machine)?;
@@ -112,7 +112,7 @@ impl BootSettings<'_> {
     }
 }
 
-/// Cuts the power at that time, unless the machine has ended or the user wants the end.
+/// Cuts the power at a time, unless the machine ends or the user interrupts before.
 fn cut_at(at: Instant, power: &Power, ended: &Receiver<()>, interrupt: &AtomicBool) {
     loop {
         let left = at.saturating_duration_since(Instant::now());

@@ -1,4 +1,4 @@
-//! The caps of the lab's volumes as they are in force, told at the start, and what of them no cloud sells.
+//! The effective caps of the lab's volumes, reported at the start, with notes on caps that no cloud sells.
 
 use crate::model::Caps;
 use crate::server::Server;
@@ -9,7 +9,7 @@ use super::prepared::{options, specs};
 use crate::args::VolumesArgs;
 use ui::format::number;
 
-/// A line for each run of volumes with the same caps, one for the instance's, and whether they are scaled.
+/// A line for each group of volumes with the same caps, one for the instance, and a note if they are scaled.
 pub(super) fn lines(server: &Server, volumes: &VolumesArgs) -> Vec<String> {
     let each: Vec<(String, String)> = server
         .volumes()
@@ -126,7 +126,7 @@ mod tests {
         );
         let small = notes(&["2xst1:1GiB", "io2,iops=50:1MiB"]);
         assert_eq!(small.len(), 3, "{small:#?}");
-        // The lab's own kinds are like nothing that is sold.
+        // The lab's own kinds are not compared with sold types.
         let own = [
             "nvme:1MiB",
             "cold:1MiB",

@@ -1,4 +1,4 @@
-//! Failures of a machine, and of several things that are done at the end.
+//! Failures of a machine, and of several actions at the end of a command.
 
 use ui::context::Context;
 use ui::exit::{Failure, sentence};
@@ -11,7 +11,7 @@ pub(super) fn of_machine(error: crate::machine::Error) -> Failure {
     }
 }
 
-/// The first failure; the others are reported, so that none is lost.
+/// Returns the first failure; the others are reported, so that none is lost.
 pub(super) fn all<T, const N: usize>(
     context: &Context,
     first: Result<T, Failure>,

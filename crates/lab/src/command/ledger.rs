@@ -1,5 +1,4 @@
-//! The machine's ledger on this host: its runs are added to the host's own, and it is put where the
-//! user wants it.
+//! The machine's ledger on this host: its runs are added to the host's own, and it is copied to the requested path.
 
 use std::fs::{self, File};
 use std::io;
@@ -16,7 +15,7 @@ use ui::exit::{ExitClass as _, Failure};
 /// and the file itself. (SQLite recreates the `-shm` file when it opens the ledger.)
 const LEDGER_FILES: [&str; 3] = ["-wal", "-journal", ""];
 
-/// Refuses a file that is there, and a place where none can be made.
+/// Refuses a path that exists, or at which no file can be created.
 pub(super) fn check_new(path: &Path) -> Result<(), Failure> {
     for end in LEDGER_FILES {
         let path = with_suffix(path, end);
@@ -35,8 +34,8 @@ pub(super) fn check_new(path: &Path) -> Result<(), Failure> {
         .refused()
 }
 
-/// Adds the runs of the ledger that came out of the machine, if one did, to this host's, and puts
-/// it where the user wants it.
+/// Adds the runs of the ledger that the machine has written, if any, to this host's, and copies it to the requested
+/// path.
 pub(super) fn keep_ledger(
     copied: &Path,
     wanted: Option<&Path>,
@@ -53,7 +52,7 @@ pub(super) fn keep_ledger(
     all(context, kept, [placed])
 }
 
-/// Copies the ledger to a place where there is none. What another one put there meanwhile stays.
+/// Copies the ledger to a new path. A file that another process creates there meanwhile is kept.
 fn copy_to(copied: &Path, wanted: &Path) -> Result<(), Failure> {
     for end in LEDGER_FILES {
         let (from, to) = (with_suffix(copied, end), with_suffix(wanted, end));
@@ -72,7 +71,7 @@ fn copy_to(copied: &Path, wanted: &Path) -> Result<(), Failure> {
             .and_then(|mut from| io::copy(&mut from, &mut file))
             .and_then(|_| file.sync_all());
         if let Err(error) = written {
-            // A part of it would look like all of it.
+            // An incomplete copy would look complete.
             let _ = fs::remove_file(&to);
             return Err(error).with_context(failed).midway();
         }
@@ -80,14 +79,14 @@ fn copy_to(copied: &Path, wanted: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A path with something behind its name.
+/// A path with a suffix after its name.
 fn with_suffix(path: &Path, end: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(end);
     PathBuf::from(name)
 }
 
-/// Adds the machine's runs to this host's ledger: those that it does not have.
+/// Adds the machine's runs to this host's ledger, unless it already has them.
 fn keep_runs(copied: &Path, context: &Context) -> Result<(), Failure> {
     let theirs = Ledger::open(copied).midway()?;
     let runs = theirs.list(&Filter::default()).midway()?;

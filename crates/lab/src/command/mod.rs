@@ -1,4 +1,4 @@
-//! Virtual volumes, alone or with a machine around them.
+//! Virtual volumes, alone or with a machine that uses them.
 
 mod boots;
 mod caps;
@@ -30,7 +30,7 @@ use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome};
 use ui::output;
 use ui::output::{OutputFile, OutputFormat};
 
-/// Serves volumes, and runs a command next to them.
+/// Serves volumes, or runs a command in a machine with them.
 pub fn lab(args: &LabArgs, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
     match &args.verb {
         LabVerb::Run(args) => run(args, context, interrupt),
@@ -48,7 +48,7 @@ fn run(args: &LabRunArgs, context: &mut Context, interrupt: &AtomicBool) -> Outc
         PreparedLab::prepare(args, &mut |text| context.notice(text), interrupt).refused()?;
     let cuts = boots::cut_times(&args.cut_after, args.volumes.seed);
     if !cuts.is_empty() && prepared.options.state.is_none() {
-        // The ledger must outlive the cuts. Without a place for it, it does so in the server's folder.
+        // The ledger must survive the power cuts; without a given path it is in the server's folder.
         prepared.options.state = Some(prepared.server.folder().join("state"));
     }
     let PreparedLab {
@@ -66,13 +66,13 @@ fn run(args: &LabRunArgs, context: &mut Context, interrupt: &AtomicBool) -> Outc
         interrupt,
     };
     let status = boots.until_the_end(machine, context);
-    // However it ended, what is known is kept.
+    // The results are kept, however it ended.
     let kept = keep_ledger(&copied, args.ledger_out.as_deref(), context);
     let written = write_truth(truth.as_ref(), &server);
     all(context, status, [kept, written]).map(CommandEnd::Status)
 }
 
-/// The file for the truth, which is written at the end.
+/// The file for the counts of the volumes, which is written at the end.
 fn check_truth(volumes: &VolumesArgs) -> Result<Option<OutputFile>, Failure> {
     OutputFile::check_if_any(volumes.truth.as_ref(), OutputFormat::Json, volumes.force)
 }
@@ -117,7 +117,7 @@ pub(crate) struct TruthBody {
     volumes: Vec<VolumeTruth>,
 }
 
-/// Writes what each volume did and still holds, if the user wants it, and the rest of the log of requests.
+/// Writes the counts and the state of each volume, if requested, and the rest of the log of requests.
 fn write_truth(truth: Option<&OutputFile>, server: &Server) -> Result<(), Failure> {
     let logged = server.finish_requests();
     logged

@@ -1,4 +1,4 @@
-//! Volumes and a machine that are ready to be started, as the arguments say.
+//! Volumes and a machine that are ready to be started, according to the arguments.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -13,7 +13,7 @@ use crate::model::Caps;
 use crate::server::{Options, Server};
 use crate::spec::VolumeSpec;
 
-/// Volumes, which are served, and the machine around them, which is not started.
+/// Served volumes, and the machine for them, which is not started.
 pub(super) struct PreparedLab {
     /// The volumes.
     pub server: Server,
@@ -24,11 +24,11 @@ pub(super) struct PreparedLab {
 }
 
 impl PreparedLab {
-    /// Fetches kernel and tools where they are not kept yet, and serves the volumes. Nothing fails, stalls or becomes
-    /// warm until the command begins.
+    /// Downloads kernel and tools if they are not in the cache, and serves the volumes. No fault occurs, and no block
+    /// becomes warm, before the command begins.
     ///
     /// # Errors
-    /// When something that the machine is made of cannot be had here, and when the volumes cannot be served.
+    /// When a part of the machine is not available on this host, or the volumes cannot be served.
     pub(super) fn prepare(
         args: &LabRunArgs,
         notice: &mut dyn FnMut(&str),
@@ -45,7 +45,7 @@ impl PreparedLab {
             ..options(&args.volumes)
         };
         let server = Server::start(&specs(&args.volumes), &wanted)?;
-        // It is put where the user wants it when it is whole.
+        // It is copied to the requested path when it is complete.
         let copied = server.folder().join("ledger.db");
         let options = machine(args, packages, &cache, &server, &copied)?;
         Ok(PreparedLab {
@@ -97,7 +97,7 @@ fn machine(
     Ok(options)
 }
 
-/// The volumes that are wanted.
+/// The specifications of the requested volumes.
 pub(super) fn specs(volumes: &VolumesArgs) -> Vec<VolumeSpec> {
     let groups = volumes.groups.iter();
     groups.flat_map(|group| group.volumes()).collect()

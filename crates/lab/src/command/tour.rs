@@ -1,4 +1,4 @@
-//! The tour: a narrated run on virtual volumes, or, where there is no machine to be had, a recording of one.
+//! The tour: a narrated run on virtual volumes or, if a machine is not available, a recording of such a run.
 
 mod cast;
 
@@ -25,8 +25,8 @@ const STEPS: &str = include_str!("tour/tour.sh");
 /// A run of the tour, as `docs/pictures/draw` recorded it.
 const RECORDED: &str = include_str!("tour/tour.cast");
 
-/// `/dev/vda` and on, in the order in which the steps name them: one that is cold, four for an array of which one
-/// answers late, and a spare.
+/// The disks `/dev/vda` and following, in the order in which the steps name them: a cold disk, four disks for an array
+/// of which one is slow, and a spare.
 const VOLUMES: [&str; 5] = [
     "cold,throughput=80MiB:192MiB",
     "2xlatency=500us,throughput=100MiB:64MiB",
@@ -35,14 +35,14 @@ const VOLUMES: [&str; 5] = [
     "latency=500us,throughput=100MiB:64MiB",
 ];
 
-/// Data of the cold volume, as if it were restored: it stays cold.
+/// Data of the cold volume, as if restored from a snapshot: its blocks stay cold.
 const PREPARE: &str = "yes 'a row of the database' | \
     dd of=/dev/vda bs=1M count=192 iflag=fullblock oflag=direct 2>/dev/null";
 
-/// The most columns that the answers take: those of the recording.
+/// Maximum width of the answers in columns: the width of the recording.
 const COLUMNS: usize = 100;
 
-/// Gives the tour.
+/// Runs the tour, or plays the recording.
 pub(super) fn tour(args: &LabTourArgs, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
     if args.recorded {
         return play(args, context, interrupt);
@@ -78,7 +78,7 @@ pub(super) fn tour(args: &LabTourArgs, context: &mut Context, interrupt: &Atomic
     Ok(CommandEnd::Status(status))
 }
 
-/// Something that the machine is made of cannot be had here.
+/// A part of the machine is not available on this host.
 fn lacks_machine(error: &anyhow::Error) -> bool {
     error
         .downcast_ref::<Error>()
@@ -118,7 +118,7 @@ fn arguments(args: &LabTourArgs, context: &Context) -> Result<LabRunArgs, Failur
     })
 }
 
-/// The steps, with the width, the signs and the styles of this terminal.
+/// The script of the steps, with the width, symbols and styles of this terminal.
 fn script(context: &Context) -> String {
     let columns = context.columns.min(COLUMNS);
     let locale = if charset::is_unicode() {
@@ -133,12 +133,12 @@ fn script(context: &Context) -> String {
     format!("export COLUMNS={columns} LC_ALL={locale}\nBOLD='{bold}' PLAIN='{plain}'\n{STEPS}")
 }
 
-/// True if bold text is shown as such (no-color.org leaves it to programs whether `NO_COLOR` means that too).
+/// True if bold text is shown as bold (no-color.org leaves it to programs whether `NO_COLOR` disables bold, too).
 fn has_styles(context: &Context) -> bool {
     context.answers_a_person && std::env::var_os("NO_COLOR").is_none_or(|set| set.is_empty())
 }
 
-/// The lab's own count of what the steps found and left.
+/// The lab's own counts, to compare with the findings of the steps.
 fn truth(volumes: &[Volume]) -> String {
     let cold = volumes
         .first()
@@ -152,7 +152,7 @@ fn truth(volumes: &[Volume]) -> String {
 
 fn play(args: &LabTourArgs, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
     let cast = Cast::parse(RECORDED).refused()?;
-    // Only a person waits for what comes.
+    // Delays are only useful for a person at a terminal.
     let speed = context.answers_a_person.then_some(args.speed);
     let has_styles = has_styles(context);
     let columns = context.columns;
@@ -181,7 +181,7 @@ mod tests {
             assert!(text.contains(words), "no '{words}' in {text}");
         }
         assert!(!text.contains("calls for"), "{text}");
-        // The commands of the steps, as the script has them, are in the recording.
+        // The recording contains the commands of the steps, as in the script.
         let steps = STEPS.lines().filter_map(|line| {
             let (_, command) = line.strip_prefix("run ")?.split_once(" '")?;
             Some(command.trim_end_matches(['\'', '\\']))

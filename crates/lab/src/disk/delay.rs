@@ -1,4 +1,4 @@
-//! Time of the lab, and a queue whose entries come out when they are due.
+//! The lab's clock, and a queue whose entries are returned when they are due.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -22,7 +22,7 @@ impl Clock {
     }
 }
 
-/// Entries that wait for their time. One thread takes them out.
+/// A queue of entries with due times. One thread takes entries out.
 pub(crate) struct DelayQueue<T> {
     clock: Clock,
     inside: Mutex<QueueState<T>>,
@@ -73,12 +73,11 @@ impl<T> DelayQueue<T> {
     }
 
     fn inside(&self) -> MutexGuard<'_, QueueState<T>> {
-        // A heap is whole between any two of its methods, and they are all that runs under the
-        // lock.
+        // A heap is consistent between any two of its methods, and nothing else runs under the lock.
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts an entry in; it is dropped when the queue is closed.
+    /// Adds an entry; it is dropped if the queue is closed.
     pub(crate) fn push(&self, due: Nanos, what: T) {
         let mut inside = self.inside();
         if inside.closed {
@@ -131,8 +130,8 @@ impl<T> DelayQueue<T> {
     }
 }
 
-/// Asks the kernel to wake this thread on time. Threads are woken up to 50 us late otherwise, so
-/// that several timers may share one interrupt (`PR_SET_TIMERSLACK` in prctl(2)).
+/// Requests that the kernel wakes this thread on time. By default threads are woken up to 50 us late, so that several
+/// timers can share one interrupt (`PR_SET_TIMERSLACK` in prctl(2)).
 pub(crate) fn precise_timers() {
     // Where it is refused, answers are later by that much.
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));

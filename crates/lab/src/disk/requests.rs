@@ -1,4 +1,4 @@
-//! A log of all requests that reach the volumes, against which what was recorded of them can be held.
+//! A log of all requests that reach the volumes, to compare recordings with.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
@@ -20,7 +20,7 @@ impl RequestLog {
     /// A log in a new file.
     ///
     /// # Errors
-    /// When the file is there, or cannot be made.
+    /// When the file exists, or cannot be created.
     pub(crate) fn create(path: &Path) -> io::Result<RequestLog> {
         let writer = BufWriter::with_capacity(1 << 20, File::create_new(path)?);
         Ok(RequestLog {
@@ -28,7 +28,7 @@ impl RequestLog {
         })
     }
 
-    /// Notes a request. After an error nothing more is noted.
+    /// Adds a request. After an error nothing more is added.
     pub(super) fn note(&self, at: Nanos, serial: &str, request: &Request, fua: bool) {
         let operation = match request.kind {
             RequestKind::Read => "read",
@@ -52,10 +52,10 @@ impl RequestLog {
         }
     }
 
-    /// Writes what is not written yet.
+    /// Writes the buffered rest.
     ///
     /// # Errors
-    /// The first error of all of it.
+    /// The first error since the creation of the log.
     pub(crate) fn finish(&self) -> io::Result<()> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         match state.1.take() {

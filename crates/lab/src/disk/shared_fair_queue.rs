@@ -1,4 +1,4 @@
-//! The instance's fair queue at work: a thread that lets requests through when the caps allow.
+//! The fair queue of an instance in real time: a thread that releases requests when the caps allow.
 
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -27,7 +27,7 @@ impl SharedFairQueue {
     /// Starts the thread.
     ///
     /// # Errors
-    /// When the kernel has no thread to give.
+    /// When the kernel cannot create a thread.
     pub(crate) fn start(
         caps: Caps,
         volumes: usize,
@@ -58,7 +58,7 @@ impl SharedFairQueue {
         self.thread.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Brings a request that leaves its volume's queue at `at`.
+    /// Adds a request that leaves its volume's queue at `at`.
     pub(crate) fn enqueue(
         &self,
         at: Nanos,
@@ -86,7 +86,7 @@ impl SharedFairQueue {
         while !inside.closed {
             let now = self.clock.now();
             if let Some(passed) = inside.fair_queue.step(now) {
-                // Not under the lock: it takes the locks of the volume and of the connection.
+                // Called without the lock, since it takes the locks of the volume and of the connection.
                 drop(inside);
                 passed.what.go(passed.at);
                 inside = self.inside();
@@ -106,11 +106,11 @@ impl SharedFairQueue {
         }
     }
 
-    /// Ends the thread; what waits is dropped.
+    /// Ends the thread; waiting requests are dropped.
     pub(crate) fn stop(&self) {
         let mut inside = self.inside();
         inside.closed = true;
-        // What waits holds its volume, which holds this queue.
+        // Waiting requests hold their volume, which holds this queue.
         inside.fair_queue = FairQueue::new(Caps::default(), 0);
         drop(inside);
         self.changed.notify_all();

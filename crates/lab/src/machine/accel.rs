@@ -1,7 +1,7 @@
 //! Choice between KVM and emulation for the machine.
 //!
-//! An existing /dev/kvm that opens proves little: inside another virtual machine it may stop at the first
-//! guest. So a kernel is started on it; KVM works if that kernel reports that it has no root.
+//! An existing /dev/kvm that can be opened proves little: inside another virtual machine it may stop at the first
+//! guest. Therefore a kernel is started on it; KVM works if that kernel reports that it has no root file system.
 
 use std::fs;
 use std::path::Path;
@@ -13,21 +13,21 @@ use super::arch::Arch;
 use super::packages::Packages;
 use super::qemu::{self, Accelerator};
 
-/// Longest time for the kernel: natively it needs about a second.
+/// Maximum time for that kernel, which natively needs about a second.
 const LIMIT: Duration = Duration::from_secs(10);
 
 /// Message of a kernel that ran and found no root file system.
 const KERNEL_STARTED_MESSAGE: &str = "Unable to mount root";
 
-/// Accelerator that is wanted.
+/// Requested accelerator.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Accel {
-    /// KVM where a guest really runs on it, emulation otherwise.
+    /// KVM if a guest really runs on it, otherwise emulation.
     #[default]
     Auto,
-    /// KVM, even where it may fail.
+    /// KVM, without a test.
     Kvm,
-    /// Emulation by QEMU (TCG), which any host has.
+    /// Emulation by QEMU (TCG), which works on any host.
     Emulation,
 }
 
@@ -42,7 +42,7 @@ impl Accel {
     }
 }
 
-/// True if KVM works. The answer holds until the next boot, and is stored until then.
+/// True if KVM works. The answer is stored, and valid until the next boot.
 fn kvm_works(cache: &Path, arch: &Arch, packages: &Packages) -> bool {
     let opened = fs::File::options().read(true).write(true).open("/dev/kvm");
     if opened.is_err() {
@@ -58,7 +58,7 @@ fn kvm_works(cache: &Path, arch: &Arch, packages: &Packages) -> bool {
     }
     let works = a_kernel_runs(arch, packages);
     let word = if works { "works" } else { "fails" };
-    // Where the answer cannot be stored it is determined again.
+    // If the answer cannot be stored, it is determined again next time.
     let _ = fs::write(&kept, format!("{} {word}\n", start.trim()));
     works
 }

@@ -1,25 +1,26 @@
-//! Differences between the architectures of machines: that of the host, since it runs the host's own binary.
+//! Differences between the architectures of machines. A machine has the architecture of the host, since it runs the
+//! host's own binary.
 
 /// An architecture, under its names in Debian and QEMU.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Arch {
-    /// Name by Rust and the kernel.
+    /// Name in Rust and in the kernel.
     pub name: &'static str,
-    /// Name by Debian.
+    /// Name in Debian.
     pub debian: &'static str,
     /// The emulator.
     pub qemu: &'static str,
-    /// The Debian package that has it.
+    /// The Debian package of the emulator.
     pub qemu_package: &'static str,
     /// The package that depends on the newest cloud kernel.
     pub kernel: &'static str,
     /// The folder of libraries.
     pub triplet: &'static str,
-    /// QEMU's machine.
+    /// QEMU's machine type.
     pub machine: &'static str,
     /// The kernel's name of the first serial port.
     pub console: &'static str,
-    /// Words of the kernel's command line next to those that all have, with a space before them.
+    /// Additional words of the kernel's command line for this architecture, with a space before them.
     pub parameters: &'static str,
 }
 
@@ -33,8 +34,8 @@ const ALL: [Arch; 2] = [
         triplet: "x86_64-linux-gnu",
         machine: "q35",
         console: "ttyS0",
-        // The kernel gives up where fewer than five ticks come in the time of ten, as where a busy
-        // host does not let the emulator run (arch/x86/kernel/apic/io_apic.c, timer_irq_works).
+        // The kernel panics if it counts fewer than five ticks in the time of ten, as when a busy host does not run
+        // the emulator (arch/x86/kernel/apic/io_apic.c, timer_irq_works).
         parameters: " no_timer_check",
     },
     Arch {
@@ -51,7 +52,7 @@ const ALL: [Arch; 2] = [
 ];
 
 impl Arch {
-    /// The host's architecture; `None` where the lab has no machine for it.
+    /// The host's architecture; `None` if the lab does not support it.
     pub(super) fn host() -> Option<&'static Arch> {
         ALL.iter().find(|arch| arch.name == std::env::consts::ARCH)
     }

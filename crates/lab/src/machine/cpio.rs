@@ -8,8 +8,8 @@ const FOLDER: u32 = 0o040_755;
 const LINK: u32 = 0o120_777;
 const FILE: u32 = 0o100_000;
 
-/// An archive that is being written. Folders above a path are made when they are first needed.
-/// Everything belongs to root and has no date, so that the same content gives the same bytes.
+/// An archive that is being written. Parent folders are added when they are first needed. All entries belong to root
+/// and have no date, so that the same contents give the same bytes.
 #[derive(Debug)]
 pub(super) struct Archive<W> {
     to: W,
@@ -33,7 +33,7 @@ impl<W: Write> Archive<W> {
         self.made.contains(path)
     }
 
-    /// A folder, with those above it.
+    /// Adds a folder and its parents.
     pub(super) fn folder(&mut self, path: &str) -> io::Result<()> {
         if path.is_empty() || !self.made.insert(path.to_owned()) {
             return Ok(());
@@ -42,21 +42,21 @@ impl<W: Write> Archive<W> {
         self.entry(path, FOLDER, b"")
     }
 
-    /// A file with its permission bits.
+    /// Adds a file with its permission bits.
     pub(super) fn file(&mut self, path: &str, mode: u32, bytes: &[u8]) -> io::Result<()> {
         self.above(path)?;
         self.made.insert(path.to_owned());
         self.entry(path, FILE | mode, bytes)
     }
 
-    /// A symbolic link.
+    /// Adds a symbolic link.
     pub(super) fn link(&mut self, path: &str, target: &str) -> io::Result<()> {
         self.above(path)?;
         self.made.insert(path.to_owned());
         self.entry(path, LINK, target.as_bytes())
     }
 
-    /// Ends the archive and gives back what it was written to.
+    /// Ends the archive, and returns the writer.
     pub(super) fn finish(mut self) -> io::Result<W> {
         self.entry("TRAILER!!!", 0, b"")?;
         self.to.flush()?;
@@ -75,8 +75,8 @@ impl<W: Write> Archive<W> {
         let too_large = |_| io::Error::new(io::ErrorKind::FileTooLarge, path.to_owned());
         let size = u32::try_from(bytes.len()).map_err(too_large)?;
         let name = u32::try_from(path.len() + 1).map_err(too_large)?;
-        // The fields: inode, mode, owner, group, links, date, size, device of the file (2), device
-        // that it is (2), length of the name with its zero, checksum (unused in this form).
+        // The fields: inode, mode, owner, group, links, date, size, number of the device that contains the file (2),
+        // number of the device that it is (2), length of the name with its zero, checksum (unused in this format).
         let fields = [self.inode, mode, 0, 0, 1, 0, size, 0, 0, 0, 0, name, 0];
         let mut header = String::from("070701");
         for field in fields {
@@ -95,7 +95,7 @@ impl<W: Write> Archive<W> {
         self.to.write_all(bytes)
     }
 
-    /// Names and contents begin at multiples of four bytes.
+    /// Names and contents are aligned to four bytes.
     fn align(&mut self) -> io::Result<()> {
         while !self.written.is_multiple_of(4) {
             self.put(b"\0")?;
@@ -117,7 +117,7 @@ mod tests {
         archive.finish().unwrap()
     }
 
-    /// Reads it back, as the form is described: path, mode, content.
+    /// Reads an archive by the description of the format: path, mode, contents.
     fn entries(bytes: &[u8]) -> Vec<(String, u32, Vec<u8>)> {
         let mut entries = Vec::new();
         let mut at = 0;

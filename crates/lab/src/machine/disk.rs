@@ -2,25 +2,25 @@
 
 use std::path::PathBuf;
 
-/// Source of a disk's content.
+/// Source of a disk's contents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DiskContent {
     /// An NBD server.
     Socket {
         /// Path of the server's unix socket.
         path: PathBuf,
-        /// The name of the export; empty for the server's own.
+        /// The name of the export; empty for the default export.
         export: String,
     },
-    /// A file, as raw as a disk.
+    /// A file in raw format.
     File(PathBuf),
 }
 
 /// A disk of the machine: a volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Disk {
-    /// Source of the disk's content.
+    /// Source of the disk's contents.
     pub source: DiskContent,
-    /// Its serial number, at most 20 bytes.
+    /// Serial number of the disk, at most 20 bytes.
     pub serial: String,
 }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-/// Programs and modules of 64-bit little-endian machines, which is all that the lab runs on.
+/// Only files of 64-bit little-endian machines, on which the lab runs, are supported.
 const IDENT: &[u8] = b"\x7fELF\x02\x01";
 const EXECUTABLE: u16 = 2;
 const SHARED: u16 = 3;
@@ -14,7 +14,7 @@ const DT_NEEDED: u64 = 1;
 const DT_STRTAB: u64 = 5;
 const DT_STRSZ: u64 = 10;
 
-/// An ELF file. Fields that point outside of it read as absent: a damaged file needs no libraries.
+/// An ELF file. Fields that point outside of it read as absent: a damaged file has no libraries.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Elf<'a> {
     bytes: &'a [u8],
@@ -29,19 +29,19 @@ struct Segment {
 }
 
 impl<'a> Elf<'a> {
-    /// `None` for what is no 64-bit little-endian ELF file, such as a script.
+    /// `None` if it is not a 64-bit little-endian ELF file, such as a script.
     pub(super) fn new(bytes: &'a [u8]) -> Option<Elf<'a>> {
         bytes.starts_with(IDENT).then_some(Elf { bytes })
     }
 
-    /// The loader that the kernel starts for this program; a static program has none.
+    /// The loader that the kernel starts for this program; `None` for a static program.
     pub(super) fn interpreter(self) -> Option<String> {
         let segment = self.segments().find(|segment| segment.kind == PT_INTERP)?;
         let bytes = self.slice(segment.offset, segment.size)?;
         text(bytes)
     }
 
-    /// The libraries that it names.
+    /// The libraries that it names as needed.
     pub(super) fn needed(self) -> Vec<String> {
         let names = self.dynamic_names().unwrap_or_default();
         let wanted = self.dynamic().filter(|(tag, _)| *tag == DT_NEEDED);
@@ -50,8 +50,8 @@ impl<'a> Elf<'a> {
             .collect()
     }
 
-    /// The versions of the C library's symbols that it needs (a program) or has (the library):
-    /// names such as `GLIBC_2.34`.
+    /// The versions of the C library's symbols that a program needs, or that the library has: names such as
+    /// `GLIBC_2.34`.
     pub(super) fn glibc_versions(self) -> Vec<String> {
         let names = self.dynamic_names().unwrap_or_default();
         let words = names.split(|byte| *byte == 0);
@@ -71,8 +71,8 @@ impl<'a> Elf<'a> {
             .collect()
     }
 
-    /// The program without what is never loaded (symbols and debug information are behind the
-    /// last segment), or `None` where that cannot be determined.
+    /// The program without the parts that are never loaded (symbols and debug information, after the last segment);
+    /// `None` if that cannot be determined.
     pub(super) fn loaded(self) -> Option<Vec<u8>> {
         if ![EXECUTABLE, SHARED].contains(&self.u16(16)?) {
             return None;
@@ -84,7 +84,8 @@ impl<'a> Elf<'a> {
         let headers = usize::try_from(self.u64(32)?).ok()?
             + usize::from(self.u16(54)?) * usize::from(self.u16(56)?);
         let mut bytes = self.slice(0, end.max(headers))?.to_vec();
-        // The table of sections is gone: its place, the number of its entries and its names.
+        // The section table was cut off: its offset, the number of its entries and the index of its names are set to
+        // 0.
         bytes.get_mut(40..48)?.fill(0);
         bytes.get_mut(60..64)?.fill(0);
         Some(bytes)
@@ -98,7 +99,7 @@ impl<'a> Elf<'a> {
             .map_while(move |at| Some((self.u64(at)?, self.u64(at + 8)?)))
     }
 
-    /// The table of names of the dynamic section.
+    /// The string table of the dynamic section.
     fn dynamic_names(self) -> Option<&'a [u8]> {
         let entries: BTreeMap<u64, u64> = self.dynamic().collect();
         let address = *entries.get(&DT_STRTAB)?;
@@ -197,8 +198,9 @@ mod tests {
         let loaded = Elf::new(&bytes).unwrap().loaded().unwrap();
         assert!(loaded.len() < bytes.len());
         std::fs::write(&written, &loaded).unwrap();
-        // By another process: what this one has open for writing is open in each process that another test forks
-        // meanwhile, and cannot be executed until that executes its own program (execve(2), ETXTBSY).
+        // Written by another process: a file that this process has open for writing is also open in each process that
+        // another test forks meanwhile, and cannot be executed until that process executes its own program (execve(2),
+        // ETXTBSY).
         let mut install = Command::new("install");
         let installed = install.args(["-m", "755"]).args([&written, &path]).status();
         assert!(installed.unwrap().success());

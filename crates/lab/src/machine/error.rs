@@ -8,11 +8,11 @@ use linux::exec;
 /// An error of a machine.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Something that a machine is made of cannot be had here: the sentence says what, and what to
-    /// do. Nothing was started.
+    /// A part of the machine is not available on this host: a sentence with the reason and advice. Nothing was
+    /// started.
     #[error("{0}")]
     Unavailable(String),
-    /// The user wanted the end while the kernel and the tools were being fetched.
+    /// The user interrupted while the kernel and the tools were being downloaded.
     #[error("the kernel and tools of the lab's machine were not fetched: it was interrupted")]
     Interrupted,
     /// A file or folder could not be used.
@@ -28,7 +28,7 @@ pub enum Error {
     /// A program that prepares the machine failed.
     #[error(transparent)]
     Program(#[from] exec::Error),
-    /// The kernel of this host refused something that a machine needs.
+    /// A system call that a machine needs failed.
     #[error("{what}: {source}")]
     Host {
         /// The operation.
@@ -36,20 +36,20 @@ pub enum Error {
         /// The kernel's error.
         source: io::Error,
     },
-    /// The machine was started and did not end as it should.
+    /// The machine was started, and ended unexpectedly.
     #[error("{what}{}", last_lines_text(last_lines))]
     Guest {
-        /// The event.
+        /// Description of the event.
         what: String,
         /// The end of its console.
         last_lines: Vec<String>,
     },
-    /// The command's output could not be passed on.
+    /// The command's output could not be forwarded.
     #[error("the output of the command could not be written: {0}")]
     Output(#[source] io::Error),
 }
 
-/// The result of making or running a machine.
+/// The result of preparing or running a machine.
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {

@@ -1,5 +1,5 @@
-//! The initramfs: busybox, the tools with their libraries, the kernel's modules, this program's binary and
-//! the command, as one archive that the kernel unpacks into memory.
+//! The initramfs: busybox, the tools with their libraries, the kernel's modules, this program's binary and the
+//! command, in an archive that the kernel unpacks into memory.
 
 mod copies;
 
@@ -17,14 +17,14 @@ use super::modules::{EARLY_MODULES, Modules, ON_DEMAND};
 use super::packages::Packages;
 use super::{Error, Result};
 
-/// The first process.
+/// Path of the first process.
 const INIT: &str = include_str!("init.sh");
 
-/// Program that the kernel starts when it wants a module.
+/// Program that the kernel starts to load a module.
 const MODPROBE: &str = include_str!("modprobe.sh");
 
-/// Tools that busybox does not have, or has in a form that these commands' users do not mean. Its shell, for
-/// one, prefers its own commands to all others.
+/// Tools that busybox does not have, or has in an incompatible version. For example, its shell prefers its own
+/// commands to all others.
 const TOOLS: [&str; 39] = [
     "bash",
     "dash",
@@ -67,8 +67,8 @@ const TOOLS: [&str; 39] = [
     "integritysetup",
 ];
 
-/// Files of the packages: their paths there, which may be those of an unmerged system, and in the machine. The
-/// rules tell udev of arrays; it runs only where a command starts it.
+/// Files of the packages: their paths in the package, which may be those of a system without a merged /usr, and in the
+/// machine. The rules tell udev about arrays; udev runs only if a command starts it.
 const FILES: [(&str, &str); 2] = [
     ("etc/mke2fs.conf", "etc/mke2fs.conf"),
     (
@@ -77,7 +77,7 @@ const FILES: [(&str, &str); 2] = [
     ),
 ];
 
-/// Links that are before anything else: the folders that newer systems have merged.
+/// Links that are added first: the folders that newer systems have merged.
 const MERGED: [(&str, &str); 4] = [
     ("bin", "usr/bin"),
     ("sbin", "usr/sbin"),
@@ -85,33 +85,32 @@ const MERGED: [(&str, &str); 4] = [
     ("lib64", "usr/lib64"),
 ];
 
-/// The machine's disks, as it is given them.
+/// The disks of the machine.
 #[derive(Debug)]
 pub(super) struct Disks {
-    /// Number of disks, with its own.
+    /// Number of disks, including the machine's own.
     pub count: usize,
-    /// State of its own disk, by a word: `none` where it has none, `new` where a file system is to be made,
-    /// `kept` otherwise.
+    /// State of its own disk: `none` without one, `new` if a file system must be made, otherwise `kept`.
     pub own: &'static str,
 }
 
-/// The command that the machine is to run.
+/// The command of the machine.
 #[derive(Debug)]
 pub(super) struct GuestCommand<'a> {
     /// A program and its arguments.
     pub command: &'a [OsString],
-    /// A shell script that runs before it, and must end well.
+    /// A shell script that runs before the command, and must succeed.
     pub prepare: Option<&'a OsStr>,
-    /// Files of this host that it finds there.
+    /// Files of this host that are copied into the machine.
     pub copies: &'a [PathBuf],
-    /// Number of this boot, for the command to know.
+    /// Number of this boot, which is passed to the command.
     pub boot: u32,
 }
 
 /// Writes the archive.
 ///
 /// # Errors
-/// When a file cannot be read, the binary does not run in the machine, or `to` refuses.
+/// When a file cannot be read, the binary does not run in the machine, or `to` cannot be written.
 pub(super) fn write<W: Write>(
     to: W,
     arch: &Arch,
@@ -235,10 +234,10 @@ impl<W: Write> Image<'_, W> {
         read(&path)
     }
 
-    /// Adds a program, and its libraries to those that come at the end.
+    /// Adds a program, and adds its libraries to those that are written at the end.
     ///
     /// # Errors
-    /// The names of what it needs and the tree does not have.
+    /// The names of needed libraries that the tree does not have.
     fn program(
         &mut self,
         path: &str,
@@ -255,7 +254,7 @@ impl<W: Write> Image<'_, W> {
                 self.put(&path, 0o755, &bytes)?;
             }
         }
-        // What is never loaded would only take the machine's memory.
+        // Parts that are never loaded would only occupy the machine's memory.
         let loaded = Elf::new(bytes).and_then(Elf::loaded);
         let bytes = loaded.as_deref().unwrap_or(bytes);
         self.put(path, 0o755, bytes)?;
@@ -285,7 +284,7 @@ impl<W: Write> Image<'_, W> {
         Ok(())
     }
 
-    /// Adds those that do not exist yet, and gives the names of all.
+    /// Adds the files that do not exist yet, and returns the names of all.
     fn add_modules(&mut self, paths: &[PathBuf]) -> Result<Vec<String>> {
         let mut names = Vec::new();
         for path in paths {
@@ -316,7 +315,7 @@ impl<W: Write> Image<'_, W> {
     }
 }
 
-/// A path below one of the merged folders, where it really is.
+/// The real path of a path below one of the merged folders.
 fn merged(path: &str) -> String {
     let path = path.trim_start_matches('/');
     match path.split_once('/') {
@@ -327,7 +326,7 @@ fn merged(path: &str) -> String {
     }
 }
 
-/// The command as a script: each word quoted, so that every byte of it arrives.
+/// The command as a script: each word is quoted, so that all bytes are preserved.
 fn script(task: &GuestCommand<'_>) -> Vec<u8> {
     let boot = task.boot;
     let mut script =

@@ -8,24 +8,24 @@ use super::arch::Arch;
 use super::elf::Elf;
 use super::{Error, Result};
 
-/// Number of symbolic links that a path may lead over, as in the kernel.
+/// Maximum number of symbolic links in a path, as in the kernel.
 const LINKS: u32 = 40;
 
-/// Needs of a program next to its libraries.
+/// The loader that a program needs besides its libraries.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ProgramNeeds {
-    /// No loader: the program is static, or a script.
+    /// No loader is needed: the program is static, or a script.
     NoLoader,
     /// A loader: its path in the machine, and its file here.
     Loader(String, PathBuf),
-    /// Libraries that are not in the tree, or too old for the program.
+    /// Libraries that are not in the tree, or are too old for the program.
     Missing(Vec<String>),
 }
 
 /// Folders of programs.
 const PROGRAMS: [&str; 4] = ["sbin", "bin", "usr/sbin", "usr/bin"];
 
-/// A tree of unpacked packages. Its links are followed within it: they name places in the machine.
+/// A tree of unpacked packages. Links are resolved within it, since they name paths in the machine.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tree<'a> {
     root: &'a Path,
@@ -40,13 +40,13 @@ impl<'a> Tree<'a> {
         Tree { root, arch }
     }
 
-    /// File that a path leads to; `None` when there is no such file.
+    /// The file that a path leads to; `None` if it does not exist.
     pub(super) fn file(self, path: &str) -> Option<PathBuf> {
         self.lead(Path::new(path), LINKS)
             .filter(|found| found.is_file())
     }
 
-    /// The folder that stands for the root.
+    /// The folder that is used as the root.
     pub(super) fn root(self) -> &'a Path {
         self.root
     }
@@ -58,7 +58,7 @@ impl<'a> Tree<'a> {
             .find_map(|folder| self.file(&format!("{folder}/{name}")))
     }
 
-    /// A program by its name, without following it where it is a link.
+    /// A program by its name; a link is not followed.
     pub(super) fn entry(self, name: &str) -> Option<PathBuf> {
         let folder = PROGRAMS
             .iter()
@@ -83,7 +83,7 @@ impl<'a> Tree<'a> {
                     here.pop();
                     return self.lead(&here.join(target).join(parts.as_path()), links);
                 }
-                // No link, or not there, which shows in the end.
+                // Not a link, or missing, which the caller detects.
                 Err(_) => continue,
             }
         }
@@ -103,7 +103,7 @@ impl<'a> Tree<'a> {
             .find_map(|folder| self.file(&format!("{folder}/{name}")))
     }
 
-    /// Adds the libraries that a program needs, with those that they need.
+    /// Adds the libraries that a program needs, and those that they need.
     ///
     /// # Errors
     /// When a library cannot be read.
@@ -154,7 +154,7 @@ impl<'a> Tree<'a> {
     }
 }
 
-/// The target of a link that stands for a name in the same folder, such as `mkfs.ext4`.
+/// The target of a link to a name in the same folder, such as `mkfs.ext4`.
 pub(super) fn neighbour(path: &Path) -> io::Result<Option<String>> {
     if !fs::symlink_metadata(path)?.is_symlink() {
         return Ok(None);
@@ -192,7 +192,7 @@ mod tests {
         }
     }
 
-    /// The tree of this host serves as one of packages: the test program's libraries are there.
+    /// The file system of this host is used as a tree of packages: it has the test program's libraries.
     #[test]
     fn libraries_of_a_program_are_found_and_missing_ones_named() {
         let program = fs::read(std::env::current_exe().unwrap()).unwrap();

@@ -2,8 +2,8 @@
 //! and the tools that make file systems, and this program's binary. It has the volumes as virtio
 //! disks, no network, and runs one command.
 //!
-//! It works without KVM, emulated. Nothing is installed on the host next to QEMU, and nothing is left
-//! behind: streams and the initramfs have no names on the host, and QEMU ends with its parent.
+//! It also works without KVM, by emulation. Nothing except QEMU is installed on the host, and nothing remains: streams
+//! and the initramfs have no names on the host, and QEMU ends with its parent.
 
 mod accel;
 mod arch;
@@ -69,13 +69,13 @@ const ORDERLY: Duration = Duration::from_secs(20);
 /// End of a machine: status of the command, and times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MachineEnd {
-    /// The command's exit status, as a shell gives it; `None` when the power was cut before.
+    /// The command's exit status, as in a shell; `None` if the power was cut before.
     pub status: Option<u8>,
     /// Time until the command was started.
     pub booted_in: Option<Duration>,
 }
 
-/// A machine that runs. Dropped, it is cut off.
+/// A running machine. When it is dropped, it is killed.
 #[derive(Debug)]
 pub struct Machine {
     power: Power,
@@ -138,10 +138,10 @@ impl Machine {
         Machine::start(options, out, err)?.wait(interrupt)
     }
 
-    /// Starts a machine. What its command writes goes to `out` and `err` as it comes.
+    /// Starts a machine. The output of its command is written to `out` and `err` as it arrives.
     ///
     /// # Errors
-    /// When something that it is made of is missing, or QEMU cannot be started.
+    /// When a part of it is missing, or QEMU cannot be started.
     pub fn start(
         options: &MachineOptions,
         out: impl Write + Send + 'static,
@@ -310,7 +310,7 @@ impl Machine {
     /// Waits for the end of the command, and ends the machine.
     ///
     /// # Errors
-    /// When the machine ends before the command does, is late, or its output cannot be passed on.
+    /// When the machine ends before the command, exceeds its time limit, or its output cannot be forwarded.
     pub fn wait(mut self, interrupt: &AtomicBool) -> Result<MachineEnd> {
         let ended = self.until_the_end(interrupt);
         if matches!(
@@ -369,7 +369,7 @@ impl Machine {
         }
     }
 
-    /// The next thing that happens; `None` when nothing did for a moment.
+    /// The next event; `None` if there was none for a moment.
     fn event(&self) -> Option<Event> {
         match self.events.recv_timeout(POLL) {
             Ok(event) => Some(event),
@@ -378,7 +378,7 @@ impl Machine {
         }
     }
 
-    /// The next thing that happens, as long as there is time.
+    /// The next event before the time limit.
     fn next(&self) -> Result<Option<Event>> {
         if let Some(event) = self.event() {
             return Ok(Some(event));
@@ -426,7 +426,7 @@ impl Machine {
                 (before, moved) = (now, Instant::now());
             }
         }
-        // A reader may take its time.
+        // A reader may be slow.
         while short(passed()) {
             match self.event() {
                 Some(Event::Gone(_)) | None => {}

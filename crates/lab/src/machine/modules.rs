@@ -1,5 +1,5 @@
-//! Kernel modules that are loaded, and their order: each after those that it depends on, which it names
-//! itself. So the unpacked kernel package needs no depmod.
+//! The kernel modules to load, and their order: each after the modules that it depends on, as listed in the module
+//! itself. Thus the unpacked kernel package needs no depmod.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use super::elf::Elf;
 use super::{Error, Result};
 
-/// Modules loaded before the command runs: the ring before the bus that uses it, both before the devices on
-/// it, and those that are quick to load and often used.
+/// Modules loaded before the command runs: the ring before the bus that uses it, both before the devices on it, and
+/// modules that load fast and are often used.
 pub(super) const EARLY_MODULES: &[&str] = &[
     "virtio_ring",
     "virtio",
@@ -25,8 +25,7 @@ pub(super) const EARLY_MODULES: &[&str] = &[
     "loop",
 ];
 
-/// Modules loaded when the kernel asks for them, or the command does: emulated, each of these takes a good
-/// part of a second.
+/// Modules loaded when the kernel or the command requests them: under emulation, each takes a large part of a second.
 pub(super) const ON_DEMAND: &[&str] = &[
     "raid456",
     "ext4",
@@ -74,9 +73,8 @@ impl Modules {
         Ok(())
     }
 
-    /// The modules wanted and those that they depend on, each after those. What the kernel has
-    /// built in is no module, and what it does not have is left out: a command that wants it will
-    /// say so.
+    /// The requested modules and their dependencies, each after its dependencies. Built-in modules and missing ones
+    /// are left out: a command that needs a missing module reports that.
     pub(super) fn in_order(&self, wanted: &[&str]) -> Result<Vec<PathBuf>> {
         order(wanted, |name| {
             let Some(facts) = self.facts(name)? else {
@@ -87,7 +85,7 @@ impl Modules {
         })
     }
 
-    /// The names under which the kernel asks for a module, such as `md_level_5`; no patterns.
+    /// The names by which the kernel requests a module, such as `md_level_5`; no patterns.
     pub(super) fn aliases(&self, name: &str) -> Result<Vec<String>> {
         let facts = self.facts(name)?.unwrap_or_default();
         let aliases = facts.into_iter().filter(|(key, _)| key == "alias");
@@ -108,12 +106,12 @@ impl Modules {
     }
 }
 
-/// A module's name as the kernel spells it: files may be named with a dash for the underscore.
+/// A module's name in the kernel: file names may have a dash instead of an underscore.
 fn plain(name: &str) -> String {
     name.replace('-', "_")
 }
 
-/// Dependencies of a module: those of its symbols, and those that it asks for beforehand besides.
+/// Dependencies of a module: those of its symbols, and those that it requests to be loaded before it.
 fn depends(facts: &Facts) -> Vec<String> {
     let mut names = Vec::new();
     for (key, value) in facts {
@@ -130,8 +128,8 @@ fn depends(facts: &Facts) -> Vec<String> {
     names
 }
 
-/// Orders the items, each once and after what it depends on. `find` gives an item and its dependencies, or `None` for
-/// what does not exist.
+/// Orders the items, each once and after its dependencies. `find` returns an item and its dependencies, or `None` if
+/// it does not exist.
 fn order<T>(
     wanted: &[&str],
     mut find: impl FnMut(&str) -> Result<Option<(T, Vec<String>)>>,
@@ -146,7 +144,7 @@ fn order<T>(
     while let Some(step) = steps.pop() {
         match step {
             Step::Emit(item) => ordered.push(item),
-            // A module that depends on itself, over others too, is visited once and so ends.
+            // An item that depends on itself, directly or indirectly, is visited once, so that this ends.
             Step::Visit(name) if seen.insert(name.clone()) => {
                 if let Some((item, depends)) = find(&name)? {
                     steps.push(Step::Emit(item));

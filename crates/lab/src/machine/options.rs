@@ -1,4 +1,4 @@
-//! Parts of a machine.
+//! Configuration of a machine.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -13,54 +13,54 @@ use super::qemu::MAX_DISKS;
 use super::{Error, Result};
 use crate::spec::STATE_SERIAL;
 
-/// Time for a command to put things in order after Ctrl-C.
+/// Time for a command to end in order after Ctrl-C.
 const GRACE: Duration = Duration::from_secs(60);
 
-/// Longest serial number of a virtio disk, in bytes.
+/// Maximum length of the serial number of a virtio disk, in bytes.
 const MAX_SERIAL_BYTES: usize = 20;
 
-/// The least that the kernel and the tools run in.
+/// Minimum memory in which the kernel and the tools run.
 const MIN_MEMORY: Bytes = Bytes::mib(384);
 
-/// Parts of a machine, and the command that it runs.
+/// Configuration of a machine, and the command that it runs.
 #[derive(Clone, Debug)]
 pub struct MachineOptions {
     /// The kernel and the tools.
     pub packages: Packages,
-    /// The folder that they are kept in, where it is also kept whether KVM works.
+    /// Cache folder of the kernel and the tools, which also stores whether KVM works.
     pub cache: PathBuf,
-    /// The binary that is `disksmith` in the machine.
+    /// The binary that is installed as `disksmith` in the machine.
     pub binary: PathBuf,
     /// Command: a program and its arguments.
     pub command: Vec<OsString>,
-    /// A shell script that runs in the first boot, before the machine says that its command is
-    /// started, so that volumes that are held are still held. Where it fails, so does the machine.
+    /// A shell script that runs in the first boot before the machine reports the start of the command, so that held
+    /// volumes are still held. If it fails, the machine fails.
     pub prepare: Option<OsString>,
-    /// Files of this host that the machine has too: programs as commands, with the libraries that they have here, and
-    /// others in the folder in which the command starts.
+    /// Files of this host that are copied into the machine: programs as commands, with their libraries, and others in
+    /// the folder in which the command starts.
     pub copies: Vec<PathBuf>,
-    /// `/dev/vda`, `/dev/vdb`, … in this order.
+    /// The disks `/dev/vda`, `/dev/vdb`, … in this order.
     pub disks: Vec<Disk>,
-    /// True if QEMU may make one request of several that the machine makes side by side.
+    /// True if QEMU may merge adjacent requests of the machine into one.
     pub merge: bool,
-    /// The machine's memory.
+    /// Size of the machine's memory.
     pub memory: Bytes,
-    /// The machine's processors.
+    /// Number of the machine's processors.
     pub cpus: u32,
-    /// Time after which the machine is cut off, counted from its start.
+    /// Time limit of the machine, from its start; it is then killed.
     pub timeout: Option<Duration>,
     /// Path to which the machine's ledger is copied after the command's end.
     pub ledger_out: Option<PathBuf>,
-    /// A file that holds the machine's own disk, where its ledger is. It is made when it is absent,
-    /// and outlives a power cut; without it the ledger is in the machine's memory. A file with any
-    /// other content is refused, and one that another machine uses.
+    /// A file with the machine's own disk, which contains its ledger. It is created if it does not exist, and survives
+    /// a power cut; without it the ledger is in the machine's memory. Files with other contents are refused, and files
+    /// in use by another machine.
     pub state: Option<PathBuf>,
     /// Accelerator.
     pub accel: Accel,
-    /// Number of this boot, of a command that is run again after power cuts: it finds the number in its
-    /// environment, as `DISKSMITH_LAB_BOOT`. 1 by default.
+    /// Number of this boot, for a command that is run again after power cuts; it is in its environment as
+    /// `DISKSMITH_LAB_BOOT`. 1 by default.
     pub boot: u32,
-    /// Time for which the command may continue after it was interrupted, until it is cut off.
+    /// Time after which an interrupted command is killed.
     pub grace: Duration,
 }
 
@@ -87,7 +87,7 @@ impl MachineOptions {
         }
     }
 
-    /// The volumes, and behind them the machine's own disk.
+    /// The volumes, followed by the machine's own disk.
     pub(super) fn all_disks(&self) -> Result<Vec<Disk>> {
         let mut disks = self.disks.clone();
         if let Some(path) = &self.state {

@@ -1,5 +1,6 @@
 //! Debian's cloud kernel and the tools, downloaded through apt and unpacked into a cache folder.
-//! Nothing is installed. The folder is made once and used again; removing it fetches again.
+//! Nothing is installed. The folder is created once and reused; after it is removed, the packages are downloaded
+//! again.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -14,10 +15,10 @@ use linux::exec::{self, Exec};
 use super::arch::Arch;
 use super::{Error, Result};
 
-/// Raised when the list below changes, so that an older cache is not taken for a whole one.
+/// Incremented when the list below changes, so that an older cache is not used as complete.
 const FORM: u32 = 3;
 
-/// Packages of the tools. Their libraries are found by what the packages depend on.
+/// Packages of the tools. The packages of their libraries are found by the dependencies.
 const TOOLS: [&str; 14] = [
     "bash",
     "dash",
@@ -35,10 +36,10 @@ const TOOLS: [&str; 14] = [
     "libgcc-s1",
 ];
 
-/// Longest time for a download, over a slow line.
+/// Maximum time for a download, for a slow connection.
 const DOWNLOAD: Duration = Duration::from_secs(900);
 
-/// Interval at which packages that another process fetches are polled.
+/// Interval at which a download by another process is polled.
 const POLL: Duration = Duration::from_millis(100);
 
 /// An unpacked kernel with tools.
@@ -68,16 +69,16 @@ pub fn default_cache(lookup: impl Fn(&str) -> Option<OsString>) -> PathBuf {
 }
 
 impl Packages {
-    /// The packages in `cache`, fetched when they do not exist yet: `notice` is given a sentence
-    /// before that. Two processes may ask at once: one fetches, the other waits for it.
+    /// The packages in `cache`, downloaded if they do not exist yet; `notice` is called with a sentence before the
+    /// download. If two processes call this at once, one downloads and the other waits.
     ///
     /// # Errors
-    /// When there is no apt, or it cannot give the packages.
+    /// When apt is not available, or cannot download the packages.
     pub fn ensure(cache: &Path, notice: &mut dyn FnMut(&str)) -> Result<Packages> {
         Packages::ensure_unless(cache, notice, &AtomicBool::new(false))
     }
 
-    /// The same, unless `interrupt` turns true before the packages are there.
+    /// As [`Packages::ensure`], unless `interrupt` becomes true before the packages are complete.
     ///
     /// # Errors
     /// As [`Packages::ensure`], and when it was interrupted.
@@ -111,7 +112,7 @@ impl Packages {
             "Fetching a kernel and tools from Debian's archive into {}, once.",
             cache.display()
         ));
-        // A name of its own and a rename at the end: the folder is whole or absent.
+        // A unique name and a final rename: the folder is complete or does not exist.
         let new = cache.join(format!("new-{FORM}-{}", arch.debian));
         clear(&new)?;
         // Other users have no access until the unpacked files are harmless.
@@ -121,7 +122,7 @@ impl Packages {
             .map_err(|source| Error::file("created", &new, source))?;
         fetch(arch, &new, interrupt)?;
         let tree = new.join("tree");
-        // Looked at before it gets its name, so that a kernel without an image is not kept.
+        // Checked before it is renamed, so that a kernel without an image is not kept.
         Packages::in_tree(tree.clone())?;
         fs::rename(&tree, &done).map_err(|source| Error::file("renamed", &tree, source))?;
         clear(&new)?;
@@ -151,7 +152,7 @@ fn clear(folder: &Path) -> Result<()> {
     }
 }
 
-/// Path of the first entry of `folder` whose name begins with `beginning`; an error where there is none.
+/// Path of the first entry of `folder` whose name begins with `beginning`; an error if there is no such entry.
 fn first_with_prefix(folder: &Path, beginning: &str) -> Result<PathBuf> {
     let unreadable = |source| Error::file("read", folder, source);
     for entry in fs::read_dir(folder).map_err(unreadable)? {
@@ -179,7 +180,7 @@ fn fetch(arch: &Arch, new: &Path, interrupt: &AtomicBool) -> Result<()> {
     for folder in [&debs, &tree] {
         fs::create_dir_all(folder).map_err(|source| Error::file("created", folder, source))?;
     }
-    // The lists may be absent or name versions that are gone; they are requested when it matters.
+    // The lists may be absent or name versions that do not exist any more; they are updated if the download fails.
     let mut apt = Apt {
         folder: new.join("apt"),
         own_lists: false,
@@ -205,14 +206,14 @@ fn fetch(arch: &Arch, new: &Path, interrupt: &AtomicBool) -> Result<()> {
     expand(&tree)
 }
 
-/// Takes the bits away that let a program run as its owner: what `su` and `mount` need on a system
-/// has no place in a cache, which is not kept up to date.
+/// Removes the set-user-ID and set-group-ID bits, which `su` and `mount` need on a system: they have no use in a
+/// cache, which gets no updates.
 fn disarm(tree: &Path) -> std::io::Result<()> {
     let mut folders = vec![tree.to_path_buf()];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder)? {
             let entry = entry?;
-            // Of a link itself, not of what it leads to.
+            // Applies to the link itself, not to its target.
             let known = entry.metadata()?;
             let mode = known.permissions().mode();
             if known.is_dir() {
@@ -250,8 +251,8 @@ fn unavailable(error: exec::Error) -> Error {
     ))
 }
 
-/// apt with the host's sources and keys. It writes to a folder of the lab only: the host's lists are
-/// read, and where they do not serve the lab gets its own.
+/// apt with the host's sources and keys. It writes only to a folder of the lab: the host's lists are read, and if they
+/// are outdated the lab downloads its own.
 struct Apt<'a> {
     folder: PathBuf,
     own_lists: bool,
@@ -281,7 +282,7 @@ impl Apt<'_> {
         Ok(output.text())
     }
 
-    /// Gets lists of the lab's own.
+    /// Downloads the lab's own lists.
     fn update(&mut self) -> std::result::Result<(), exec::Error> {
         self.own_lists = true;
         let update = self.program("apt-get").args(["update", "-qq"]);
@@ -289,7 +290,7 @@ impl Apt<'_> {
     }
 
     fn download(&self, arch: &Arch, debs: &Path) -> std::result::Result<(), exec::Error> {
-        // Where these are missing apt only warns, or not, depending on its version.
+        // If these are missing, apt only warns in some versions.
         for folder in ["cache/archives/partial", "lists/partial"] {
             let _ = fs::create_dir_all(self.folder.join(folder));
         }
@@ -311,7 +312,7 @@ impl Apt<'_> {
         self.run(&download).map(drop)
     }
 
-    /// The package that has the kernel: the one that the name without a version depends on.
+    /// The package that contains the kernel: the package that the package without a version depends on.
     fn kernel_package(&self, arch: &Arch) -> std::result::Result<String, exec::Error> {
         let listed = self.depends(&[arch.kernel.to_owned()])?;
         let package = named(&listed).find(|name| name.starts_with("linux-image-"));
@@ -324,8 +325,7 @@ impl Apt<'_> {
     }
 }
 
-/// The packages that are depended on in the answer of `apt-cache depends`; of alternatives the
-/// first.
+/// The dependencies in the output of `apt-cache depends`; of alternatives, the first.
 fn named(listed: &str) -> impl Iterator<Item = &str> {
     let mut alternative = false;
     listed.lines().filter_map(move |line| {
@@ -335,13 +335,12 @@ fn named(listed: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// True if a package holds libraries. Tools that a package depends on besides are not used here.
+/// True if a package contains libraries. Tools that a package also depends on are not used here.
 fn is_library(package: &str) -> bool {
     package.starts_with("lib") || package.starts_with("zlib")
 }
 
-/// Kernels of newer releases have their modules compressed, and what a module depends on is written
-/// inside of it.
+/// Kernels of newer releases have compressed modules, and the dependencies of a module are inside of it.
 fn expand(tree: &Path) -> Result<()> {
     let mut folders = vec![tree.join("lib/modules"), tree.join("usr/lib/modules")];
     let mut packed = Vec::new();
@@ -368,7 +367,7 @@ fn expand(tree: &Path) -> Result<()> {
 mod tests {
     use super::*;
 
-    /// Answers of `apt-cache depends --important` in Debian 12, shortened.
+    /// Output of `apt-cache depends --important` in Debian 12, shortened.
     const APT_CACHE_OUTPUT: &str = "\
 util-linux
   PreDepends: libblkid1
@@ -424,7 +423,7 @@ mdadm
         let interrupted =
             Packages::ensure_unless(folder.path(), &mut |_| {}, &AtomicBool::new(true));
         assert!(matches!(interrupted, Err(Error::Interrupted)));
-        // Another process that fetches is not waited for either.
+        // An interrupted call does not wait for another downloading process either.
         let lock = File::create(folder.path().join("lock")).unwrap();
         lock.lock().unwrap();
         let interrupted =

@@ -1,5 +1,5 @@
-//! Files without a name on the host that QEMU opens: they are open here, and QEMU finds them under this
-//! process in /proc. So nothing is left behind, however both end.
+//! Files without a name on the host that QEMU opens: this process has them open, and QEMU opens them through /proc.
+//! Nothing remains, however both processes end.
 
 use std::fs::File;
 use std::io::PipeReader;
@@ -8,8 +8,8 @@ use std::path::PathBuf;
 
 use super::{Error, Result};
 
-/// The path by which another process of this user opens what this one has open: pipes need no name
-/// in a folder then, and nothing is left behind.
+/// A path by which another process of this user can open a file that this process has open. Pipes thus need no name in
+/// a folder, and nothing remains.
 pub(super) fn path_of(open: &impl AsRawFd) -> PathBuf {
     let number: RawFd = open.as_raw_fd();
     PathBuf::from(format!("/proc/{}/fd/{number}", std::process::id()))
@@ -22,7 +22,7 @@ pub(super) struct MachinePipes {
 }
 
 impl MachinePipes {
-    /// A pipe that the machine writes to, and the path of the end for it.
+    /// A pipe that the machine writes to, and the path of its write end.
     pub(super) fn pipe(&mut self) -> Result<(PipeReader, PathBuf)> {
         let what = "a pipe for the machine could not be made";
         let (reader, writer) = std::io::pipe().map_err(|source| Error::Host { what, source })?;

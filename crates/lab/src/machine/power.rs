@@ -18,7 +18,7 @@ use super::{Error, Result};
 /// Interval at which QEMU is polled for its end.
 const POLL: Duration = Duration::from_millis(10);
 
-/// The switch of a machine.
+/// Control over the power of a machine.
 #[derive(Clone, Debug)]
 pub struct Power(Arc<PowerSwitch>);
 
@@ -37,8 +37,8 @@ struct PowerSwitch {
 }
 
 impl Power {
-    /// Cuts the power at once: QEMU is killed, with whatever it had not passed on to the volumes.
-    /// Their content stays as it is, until [`Server::cut_power`](crate::server::Server::cut_power).
+    /// Cuts the power at once: QEMU is killed, and requests that it had not forwarded to the volumes are lost. The
+    /// contents of the volumes do not change until [`Server::cut_power`](crate::server::Server::cut_power).
     pub fn cut(&self) {
         self.0.cut.store(true, Ordering::Release);
         self.kill();
@@ -49,12 +49,12 @@ impl Power {
         self.0.cut.load(Ordering::Acquire)
     }
 
-    /// Lets QEMU pass on what it has and end; kills it when that takes too long.
+    /// Lets QEMU forward its requests and end; kills it after a time limit.
     pub(super) fn end_in_order(&self, limit: Duration) {
         let began = Instant::now();
         {
             let child = self.0.child.lock().unwrap_or_else(PoisonError::into_inner);
-            // Its number is its own for as long as it was not waited for, which needs the lock.
+            // Its process id cannot be reused until it was waited for, which needs the lock.
             if !self.is_gone() {
                 let _ = kill_process(Pid::from_child(&child), Signal::TERM);
             }
@@ -80,7 +80,7 @@ impl Power {
         self.0.gone.load(Ordering::Acquire)
     }
 
-    /// `Some` if QEMU has ended: true if it ended well.
+    /// `None` while QEMU runs; true if it ended without an error.
     fn poll(&self) -> Option<bool> {
         let mut child = self.0.child.lock().unwrap_or_else(PoisonError::into_inner);
         let well = match child.try_wait() {
@@ -93,7 +93,7 @@ impl Power {
     }
 }
 
-/// Starts QEMU. What it says of itself goes to the console's lines.
+/// Starts QEMU. Its own messages are added to the console's lines.
 ///
 /// # Errors
 /// When it cannot be started.
@@ -109,11 +109,11 @@ pub(super) fn switch_on(
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
-        // Ctrl-C in a terminal is for the command in the machine, which this process tells.
+        // Ctrl-C in a terminal is meant for the command in the machine, to which this process forwards it.
         .process_group(0);
     let (console, events) = (console.clone(), events.clone());
     let (started, whether) = mpsc::channel();
-    // QEMU is bound to this thread, which therefore stays until QEMU is gone.
+    // QEMU ends with this thread, which therefore runs until QEMU has ended.
     std::thread::spawn(move || {
         let mut child = match exec::spawn_bound(&mut command) {
             Ok(child) => child,

@@ -10,21 +10,21 @@ use super::{Disk, DiskContent};
 /// Accelerator that a machine runs on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accelerator {
-    /// The host's processor.
+    /// KVM, on the host's processor.
     Kvm,
-    /// QEMU's emulation, 10 to 30 times slower for what is computed; disks keep their speed.
+    /// QEMU's emulation: computations are 10 to 30 times slower; disks keep their speed.
     Emulation,
 }
 
-/// The first slot of the PCI bus that holds disks, and how many a slot holds. Below are the ports.
+/// The first slot of the PCI bus for disks, and the number of disks in a slot. The lower slots are for the ports.
 const FIRST_SLOT: usize = 4;
 const DISKS_PER_SLOT: usize = 8;
 
-/// The most disks that the bus has places for.
+/// Maximum number of disks on the bus.
 pub(super) const MAX_DISKS: usize = (31 - FIRST_SLOT) * DISKS_PER_SLOT;
 
-/// Streams of the machine: paths of pipes that are open here. The control port is QEMU's own standard input
-/// and output.
+/// Streams of the machine: paths of pipes that are open in this process. The control port is QEMU's standard input and
+/// output.
 #[derive(Debug)]
 pub(super) struct Streams {
     pub console: PathBuf,
@@ -32,7 +32,7 @@ pub(super) struct Streams {
     pub stderr: PathBuf,
 }
 
-/// Hardware of the machine, as arguments of QEMU.
+/// Hardware of the machine, for the arguments of QEMU.
 #[derive(Debug)]
 pub(super) struct Hardware<'a> {
     pub arch: &'a Arch,
@@ -44,7 +44,7 @@ pub(super) struct Hardware<'a> {
     pub streams: &'a Streams,
     /// Disks in the order in which the machine names them.
     pub disks: &'a [Disk],
-    /// True if several requests side by side may become one.
+    /// True if adjacent requests may be merged.
     pub merge: bool,
 }
 
@@ -63,8 +63,8 @@ impl Hardware<'_> {
         line.0
     }
 
-    /// Few messages, so that the console's end says what went wrong; a panic ends the machine; no
-    /// time for mitigations, since no other user is in it.
+    /// Few messages, so that the end of the console shows the failure; a panic ends the machine; no mitigations, since
+    /// the machine has no other user.
     fn kernel_line(&self) -> String {
         let Arch {
             console,
@@ -83,7 +83,7 @@ impl Hardware<'_> {
         line.add("-device", "virtio-serial-pci,id=ports,addr=2");
         line.option("-chardev", "file,id=stdout,path=", &streams.stdout, "");
         line.option("-chardev", "file,id=stderr,path=", &streams.stderr, "");
-        // Words go both ways there.
+        // The control port is bidirectional.
         line.add("-chardev", "stdio,id=control,signal=off");
         for (number, name) in ["stdout", "stderr", "control"].iter().enumerate() {
             let number = number + 1;
@@ -93,7 +93,7 @@ impl Hardware<'_> {
     }
 
     fn drives(&self, line: &mut Line) {
-        // Requests are handed on next to the thread that serves the ports and the console.
+        // Requests are processed in another thread than the ports and the console.
         line.add("-object", "iothread,id=disks");
         let queues = self.cpus.clamp(1, 2);
         let merging = if self.merge { "on" } else { "off" };
@@ -122,8 +122,7 @@ impl Hardware<'_> {
     }
 }
 
-/// The arguments of a machine that does nothing but start a kernel, with its console on standard
-/// output.
+/// The arguments of a machine that only starts a kernel, with its console on standard output.
 pub(super) fn bare(arch: &Arch, accelerator: Accelerator, kernel: &Path) -> Vec<OsString> {
     let mut line = Line::default();
     line.base(arch, accelerator);
@@ -169,7 +168,7 @@ impl Line {
     }
 }
 
-/// A path as a value among others: a comma in it is doubled.
+/// A path as one of several values: commas in it are doubled.
 fn escaped(path: &Path) -> OsString {
     let bytes = OsStr::as_bytes(path.as_os_str());
     let mut escaped = Vec::with_capacity(bytes.len());

@@ -1,7 +1,7 @@
-//! The machine's own disk, which outlives a power cut: a file of this host.
+//! The machine's own disk, which survives a power cut: a file of this host.
 //!
-//! A file system is made on it only when nothing was in the file before. Any other file must have
-//! been made here, which the label of its file system says, or it is refused and not touched.
+//! A file system is only made if the file was empty before. Any other file must have been created by a lab, as the
+//! label of its file system shows; otherwise it is refused and not changed.
 
 use std::fs::{File, TryLockError};
 use std::io::{self, ErrorKind};
@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use super::{Error, Result};
 use crate::spec::STATE_SERIAL;
 
-/// Size in bytes. It is sparse.
+/// Size in bytes. The file is sparse.
 pub(super) const BYTES: u64 = 1 << 30;
 
 /// Position of ext4's magic number and label, in bytes from the start of the disk: see the kernel's
@@ -23,19 +23,19 @@ const MAGIC: [u8; 2] = [0x53, 0xef];
 const LABEL_AT: u64 = 1024 + 0x78;
 const LABEL_BYTES: usize = 16;
 
-/// The open file. It is locked for as long as it is open: two machines would destroy it.
+/// The open file. It is locked while it is open: two machines would corrupt it.
 #[derive(Debug)]
 pub(super) struct State {
     pub file: File,
-    /// True if there is nothing on it yet.
+    /// True if it is empty.
     pub is_new: bool,
 }
 
 impl State {
-    /// Opens the file, and makes it when there is none.
+    /// Opens the file, and creates it if it does not exist.
     ///
     /// # Errors
-    /// When it is in use, is no regular file, or has a content that is not of a lab's machine.
+    /// When it is in use, is not a regular file, or has contents that are not of a lab's machine.
     pub(super) fn open(path: &Path) -> Result<State> {
         let open = File::options()
             .read(true)
@@ -80,7 +80,7 @@ fn foreign(path: &Path, why: &str) -> Error {
     ))
 }
 
-/// True if anything was ever written to the file: it is more than a hole.
+/// True if anything was ever written to the file: it is not just a hole.
 fn holds_data(file: &File, bytes: u64) -> io::Result<bool> {
     if bytes == 0 {
         return Ok(false);

@@ -1,5 +1,5 @@
-//! Output of the machine: the command's two streams, byte by byte; the control port; and the console, of
-//! which the end is kept for when something goes wrong.
+//! Output of the machine: the command's two streams, byte by byte; the control port; and the console, whose end is
+//! kept for error messages.
 
 use std::collections::VecDeque;
 use std::fs::{self, File};
@@ -23,7 +23,7 @@ pub(super) enum Event {
     Unprepared { status: u8, written: [u64; 2] },
     /// The machine's first process could not continue.
     Stopped(String),
-    /// The command's output could not be passed on.
+    /// The command's output could not be forwarded.
     Refused(io::Error),
     /// The ledger could not be written on this host.
     LedgerRefused(PathBuf, io::Error),
@@ -31,15 +31,15 @@ pub(super) enum Event {
     Gone(bool),
 }
 
-/// Bytes of a stream that came out of the machine, and bytes of it that were passed on.
+/// Number of bytes of a stream that came out of the machine, and of those that were forwarded.
 #[derive(Debug, Default)]
 pub(super) struct Flow {
     pub arrived: AtomicU64,
     pub passed: AtomicU64,
 }
 
-/// Takes what comes as soon as it comes: while a pipe is full, QEMU does nothing else, and the
-/// machine stands still. So what a slow reader has not taken yet is kept in memory.
+/// Reads everything as soon as it arrives: while a pipe is full, QEMU blocks, and the machine with it. Data that a
+/// slow reader has not taken yet is therefore kept in memory.
 pub(super) fn take(mut from: impl Read, flow: &Flow, chunks: &Sender<Vec<u8>>) {
     let mut buffer = vec![0; 1 << 16];
     loop {
@@ -57,8 +57,8 @@ pub(super) fn take(mut from: impl Read, flow: &Flow, chunks: &Sender<Vec<u8>>) {
     }
 }
 
-/// Passes on what was taken, and counts it. When it cannot be passed on, the rest is thrown away, so
-/// that it does not pile up for a reader that is gone.
+/// Forwards the data, and counts it. If it cannot be forwarded, the rest is dropped, so that it does not accumulate
+/// for a reader that is gone.
 pub(super) fn pass_on(
     chunks: &Receiver<Vec<u8>>,
     mut to: impl Write,
@@ -185,7 +185,7 @@ fn ending(numbers: &[&str]) -> (u8, [u64; 2]) {
     (status.unwrap_or(u8::MAX), written)
 }
 
-/// A path with something behind its name.
+/// A path with a suffix after its name.
 fn with_suffix(path: &Path, end: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(end);

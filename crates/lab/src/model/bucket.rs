@@ -31,18 +31,18 @@ impl Bucket {
         }
     }
 
-    /// A cap that gives no burst to speak of.
+    /// A cap with a negligible burst.
     pub(super) fn cap(rate: f64) -> Bucket {
         Bucket::new(rate, rate * MAX_UNUSED_S)
     }
 
-    /// Level at a time that is not before the last taking.
+    /// Level at a time that is not before the last `take`.
     pub(super) fn level_at(&self, time: Nanos) -> f64 {
         let gained = (time - self.at).as_secs_f64() * self.rate;
         (self.level + gained).min(self.capacity)
     }
 
-    /// The first moment from `now` on at which this may be taken.
+    /// The earliest time from `now` on at which `cost` tokens may be taken.
     pub(super) fn earliest(&self, now: Nanos, cost: f64) -> Nanos {
         let now = now.max(self.at);
         let missing = cost.min(self.capacity) - self.level_at(now);
@@ -55,7 +55,7 @@ impl Bucket {
         )
     }
 
-    /// Takes it, at a moment that [`Bucket::earliest`] gave or a later one.
+    /// Takes `cost` tokens at a time that [`Bucket::earliest`] returned, or later.
     pub(super) fn take(&mut self, time: Nanos, cost: f64) {
         self.level = self.level_at(time) - cost;
         self.at = self.at.max(time);

@@ -1,4 +1,4 @@
-//! Blocks that are fetched when they are first used.
+//! Blocks that are fetched at their first use.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use super::bucket::Bucket;
 use super::request::{Request, RequestKind};
 use crate::spec::VolumeSpec;
 
-/// Fetches that are done are forgotten when so many are known.
+/// Number of known fetches above which completed ones are forgotten.
 const MAX_FETCHES: usize = 4096;
 
 /// Blocks that are cold, and those that are being fetched.
@@ -18,11 +18,11 @@ pub(super) struct ColdMap {
     spec: crate::spec::ColdBlocks,
     size: u64,
     seed: u64,
-    /// A bit for each block, set while it is cold; empty when none ever was.
+    /// A bit for each block, set while it is cold; empty if there were never cold blocks.
     bits: Vec<u64>,
     left: u64,
     fetching: HashMap<u64, Nanos>,
-    /// Limit on the bytes a second of all fetches together; `None` without one.
+    /// Limit on the bytes a second of all fetches together; `None` for no limit.
     rate: Option<Bucket>,
 }
 
@@ -43,7 +43,7 @@ impl ColdMap {
         map
     }
 
-    /// Chooses the cold blocks.
+    /// Chooses the cold blocks at random.
     fn choose_cold_blocks(&mut self) {
         let blocks = self.size.div_ceil(self.spec.block.0);
         self.bits = vec![0; blocks.div_ceil(64) as usize];
@@ -61,7 +61,7 @@ impl ColdMap {
         self.left
     }
 
-    /// Time at which all blocks that this request needs are there, if it starts at `start`.
+    /// Time at which all blocks that this request needs are fetched, if it starts at `start`.
     pub(super) fn ready_at(&mut self, start: Nanos, request: &Request) -> Nanos {
         let mut ready = start;
         if self.bits.is_empty() || request.length == 0 || request.kind == RequestKind::Flush {
@@ -101,7 +101,7 @@ impl ColdMap {
         request.offset <= from && request.offset + request.length >= to
     }
 
-    /// Makes a block warm; whether it was cold.
+    /// Makes a block warm; true if it was cold.
     fn warm(&mut self, number: u64) -> bool {
         let bit = 1 << (number % 64);
         let Some(word) = self.bits.get_mut((number / 64) as usize) else {
@@ -113,7 +113,7 @@ impl ColdMap {
         was
     }
 
-    /// Begins the next fetch as soon as the limit on all of them has room for it.
+    /// Starts the next fetch as soon as the limit on all fetches allows it.
     fn fetch(&mut self, start: Nanos) -> Nanos {
         let bytes = self.spec.block.0 as f64;
         let Some(rate) = &mut self.rate else {
@@ -124,7 +124,8 @@ impl ColdMap {
         begins
     }
 
-    /// Time to fetch this block: its own number, whenever and in whatever order it is requested.
+    /// Duration of the fetch of this block: a fixed random number of the block, whenever and in whatever order blocks
+    /// are fetched.
     fn fetch_time(&self, number: u64) -> Nanos {
         let spread = (self.spec.max - self.spec.min).0 + 1;
         self.spec.min + Nanos(Random::of(self.seed, number).below(spread))

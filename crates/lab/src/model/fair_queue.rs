@@ -1,4 +1,4 @@
-//! Caps of an instance over all its volumes.
+//! Caps of an instance on all of its volumes together.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -11,26 +11,27 @@ use crate::spec::scale_bytes;
 
 /// Caps on operations and bytes a second; `None` for no cap.
 ///
-/// Where the most is more than what is sustained, as with small instances of EC2 (Amazon EC2 User Guide, "Amazon
-/// EBS-optimized instances": the maximum for at least 30 minutes once every 24 hours), credits pay for it: at the start
-/// they are enough for the burst's time, they are never more, and what of the sustained rate is not used flows back.
+/// If the maximum is above the sustained rate, as for small instances of EC2 (Amazon EC2 User Guide, "Amazon
+/// EBS-optimized instances": the maximum for at least 30 minutes once every 24 hours), the difference is paid with
+/// credits. At the start, which is also their maximum, they last for the burst's time; the unused part of the
+/// sustained rate refills them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Caps {
-    /// Operations a second, sustained.
+    /// Sustained operations a second.
     pub iops: Option<f64>,
-    /// Bytes a second, sustained.
+    /// Sustained bytes a second.
     pub throughput: Option<Bytes>,
-    /// The most operations a second, while credits last.
+    /// Maximum operations a second, while credits last.
     pub most_iops: Option<f64>,
-    /// The most bytes a second, while credits last.
+    /// Maximum bytes a second, while credits last.
     pub most_throughput: Option<Bytes>,
-    /// Time for which the most of each can be had at the start, in nanoseconds.
+    /// Time for which the credits at the start last at the maximum rate, in nanoseconds.
     #[serde(rename = "burst_ns")]
     pub burst: Nanos,
 }
 
 impl Caps {
-    /// True if nothing is capped.
+    /// True if there are no caps.
     pub fn is_open(&self) -> bool {
         self.iops.is_none() && self.throughput.is_none()
     }
@@ -54,7 +55,7 @@ impl Caps {
     }
 }
 
-/// A request that waits, in the order of a number that is compared first and of its arrival.
+/// A waiting request, ordered by a number, and among equal numbers by arrival.
 struct QueuedRequest<T> {
     order: (u64, u64),
     volume: usize,
@@ -80,7 +81,7 @@ impl<T> Ord for QueuedRequest<T> {
     }
 }
 
-/// Something that was let through.
+/// A released request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AdmittedRequest<T> {
     /// Time of its arrival.
@@ -89,30 +90,30 @@ pub struct AdmittedRequest<T> {
     pub what: T,
 }
 
-/// Lets through what the caps allow, and shares it fairly among the volumes that want it.
+/// Releases requests when the caps allow, and shares the rate fairly among the volumes with waiting requests.
 ///
-/// Fair is start-time fair queueing (Goyal, Vin and Cheng, 1996): each volume has a clock of the
-/// work that it was given, and the volume that had least goes first. A volume with a deep queue
-/// takes nothing from one with a shallow queue, and what one leaves the others have.
+/// Fairness is by start-time fair queueing (Goyal, Vin and Cheng, 1996): each volume has a clock of the work that it
+/// received, and the volume with the lowest clock is next. A volume with a deep queue takes nothing from a volume with
+/// a shallow queue, and the unused share of a volume is available to the others.
 pub struct FairQueue<T> {
     caps: Caps,
     ops: Option<Cap>,
     bytes: Option<Cap>,
-    /// Requests that have not yet left their volume, in the order in which they will.
+    /// Requests that have not yet left the queues of their volumes, in the order in which they will.
     coming: BinaryHeap<Reverse<QueuedRequest<T>>>,
-    /// Requests that wait here, in the order in which they go.
+    /// Requests that wait here, in the order of their release.
     waiting: BinaryHeap<Reverse<QueuedRequest<T>>>,
-    /// Work of each volume up to now, in nanoseconds of the whole queue.
+    /// Work received by each volume up to now, in nanoseconds of the whole queue.
     work: Vec<u64>,
-    /// The work clock of what went last.
+    /// The work clock of the last released request.
     clock: u64,
-    /// Time at which the last one arrived or went.
+    /// Time of the last arrival or release.
     now: Nanos,
     arrivals: u64,
 }
 
 impl<T> FairQueue<T> {
-    /// A queue before so many volumes.
+    /// A queue for this number of volumes.
     pub fn new(caps: Caps, volumes: usize) -> FairQueue<T> {
         FairQueue {
             caps,
@@ -130,7 +131,7 @@ impl<T> FairQueue<T> {
         }
     }
 
-    /// Brings a request of a volume that reaches the queue at `at`.
+    /// Adds a request of a volume that reaches the queue at `at`.
     pub fn enqueue(&mut self, at: Nanos, volume: usize, ops: u64, bytes: u64, what: T) {
         self.arrivals += 1;
         self.coming.push(Reverse(QueuedRequest {
@@ -142,13 +143,13 @@ impl<T> FairQueue<T> {
         }));
     }
 
-    /// Time at which there is something to do; `None` while nothing is here.
+    /// Time of the next arrival or release; `None` if there are no requests.
     pub fn next(&self) -> Option<Nanos> {
         let coming = self.coming.peek().map(|c| Nanos(c.0.order.0));
         [coming, self.opens()].into_iter().flatten().min()
     }
 
-    /// The next request that went by `now`.
+    /// The next request that was released by `now`.
     pub fn step(&mut self, now: Nanos) -> Option<AdmittedRequest<T>> {
         loop {
             let opens = self.opens().filter(|at| *at <= now);
@@ -162,7 +163,7 @@ impl<T> FairQueue<T> {
         }
     }
 
-    /// Time at which the first of those that wait may go.
+    /// Time at which the first waiting request may be released.
     fn opens(&self) -> Option<Nanos> {
         let first = &self.waiting.peek()?.0;
         let earliest = |cap: &Option<Cap>, cost: u64| match cap {
@@ -172,14 +173,14 @@ impl<T> FairQueue<T> {
         Some(earliest(&self.ops, first.ops).max(earliest(&self.bytes, first.bytes)))
     }
 
-    /// Takes the first of those that come.
+    /// Takes the first of the arriving requests.
     fn arrive(&mut self) {
         let Some(Reverse(mut one)) = self.coming.pop() else {
             return;
         };
         let (at, arrival) = one.order;
         self.now = self.now.max(Nanos(at));
-        // A volume that was idle does not save up what it did not use.
+        // An idle volume does not accumulate its unused share.
         let begins = self
             .clock
             .max(self.work.get(one.volume).copied().unwrap_or(0));
@@ -203,7 +204,7 @@ impl<T> FairQueue<T> {
         Some(AdmittedRequest { at, what: one.what })
     }
 
-    /// Time for which the queue is busy with this, in nanoseconds.
+    /// Time for which this request occupies the queue, in nanoseconds.
     fn work_of(&self, ops: u64, bytes: u64) -> u64 {
         let of =
             |amount: u64, rate: Option<f64>| rate.map_or(0.0, |rate| amount as f64 / rate * 1e9);

@@ -4,27 +4,28 @@ use std::collections::VecDeque;
 
 use record::{Bytes, Nanos};
 
-/// Number of runs of adjacent requests that are followed at once; the longest unused is forgotten.
+/// Maximum number of runs of adjacent requests that are tracked; the one that was unused for the longest time is
+/// forgotten.
 const MAX_RUNS: usize = 16;
 
-/// Requests that follow each other on the volume.
+/// A run of adjacent requests.
 #[derive(Clone, Debug)]
 struct Run {
     write: bool,
-    /// The byte behind the last one.
+    /// Offset of the byte after the last one.
     end: u64,
-    /// Bytes in the operation that is being filled.
+    /// Bytes in the operation to which requests are being added.
     filled: u64,
-    /// Time at which its operation left the queue.
+    /// Time at which this operation left the queue.
     start: Nanos,
-    /// Time at which the last of it is answered: later requests come too late to join.
+    /// Time at which the last of its requests is answered: later requests are not merged with it.
     done: Nanos,
 }
 
 /// Counts operations.
 #[derive(Clone, Debug)]
 pub(super) struct MergeCounter {
-    /// The largest operation; `None` merges and splits nothing.
+    /// Maximum size of an operation; `None` to neither merge nor split.
     largest: Option<Bytes>,
     runs: VecDeque<Run>,
 }
@@ -32,7 +33,7 @@ pub(super) struct MergeCounter {
 /// Count of a request towards caps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MergeCount {
-    /// The request joined an operation that was already counted and left the queue at this time.
+    /// The request was merged with an operation that was already counted and left the queue at this time.
     Joined(Nanos),
     /// The request counts as this number of operations.
     New(u64),
@@ -46,7 +47,7 @@ impl MergeCounter {
         }
     }
 
-    /// Count of this request when it arrives now.
+    /// Counts a request that arrives now.
     pub(super) fn count(
         &mut self,
         now: Nanos,
@@ -86,7 +87,7 @@ impl MergeCounter {
         }
     }
 
-    /// Notes when the request that was counted last leaves the queue and is done.
+    /// Records when the request that was counted last leaves the queue, and when it completes.
     pub(super) fn scheduled(&mut self, start: Nanos, done: Nanos) {
         if let Some(run) = self.runs.back_mut() {
             run.start = start;
@@ -108,7 +109,7 @@ mod tests {
 
     const KIB: u64 = 1024;
 
-    /// Number of operations that these requests count, all in flight together.
+    /// Number of operations for these requests, all in flight together.
     fn ops(requests: &[(u64, u64)]) -> u64 {
         let mut merger = MergeCounter::new(Some(Bytes::kib(256)));
         let count = |(offset, length): &(u64, u64)| {

@@ -1,10 +1,9 @@
-//! Time and result of each request: pure, in simulated time.
+//! Time and result of each request: without side effects, in simulated time.
 //!
-//! A [`Volume`] takes requests in the order of their arrival and says of each when it leaves the
-//! volume's own queue and when it is done ([`Admission`]). A [`FairQueue`] is behind several
-//! volumes and lets through what an instance may move in all. Nothing here reads a clock or does
-//! I/O: the time is what the caller says, and the random numbers come from a seed, so that the
-//! same requests at the same times have the same answers.
+//! A [`Volume`] accepts requests in the order of their arrival, and computes for each when it leaves the volume's own
+//! queue and when it completes ([`Admission`]). A [`FairQueue`] follows several volumes, and limits their total to the
+//! caps of an instance. Nothing here reads a clock or does I/O: the caller passes the time, and the random numbers
+//! come from a seed, so that the same requests at the same times get the same answers.
 //!
 //! Modelled effects:
 //!
@@ -55,7 +54,7 @@ pub use volume::{Admission, Counters, Volume};
 pub struct Flow {
     /// Number of operations.
     pub ops: u64,
-    /// Bytes that they moved.
+    /// Number of transferred bytes.
     pub bytes: Bytes,
 }
 

@@ -10,13 +10,13 @@ pub struct NoiseModel {
     stalls: Episodes,
     slow: Episodes,
     factor: f64,
-    /// The moment from which the episodes' times count; `None` until they do.
+    /// Start of the episodes' times; `None` while they are held.
     origin: Option<Nanos>,
 }
 
 impl NoiseModel {
-    /// The troubles of a volume, their times counted from `origin`. Without one there are none,
-    /// until [`NoiseModel::begin`].
+    /// The faults of a volume, with times relative to `origin`. With `None` there are no faults until
+    /// [`NoiseModel::begin`].
     pub fn new(spec: &VolumeSpec, origin: Option<Nanos>) -> NoiseModel {
         NoiseModel {
             stalls: spec.stalls.clone(),
@@ -26,17 +26,17 @@ impl NoiseModel {
         }
     }
 
-    /// Lets the times count from now, unless they already do.
+    /// Starts the times now, unless they have already started.
     pub fn begin(&mut self, now: Nanos) {
         self.origin.get_or_insert(now);
     }
 
-    /// Time since the times began to count; `None` while they do not.
+    /// Time since the start of the times; `None` before it.
     pub fn elapsed(&self, now: Nanos) -> Option<Nanos> {
         Some(Nanos(now.0.saturating_sub(self.origin?.0)))
     }
 
-    /// The given moment, or the end of the stall that it lies in.
+    /// `time`, or the end of the stall that contains it.
     pub fn after_stall(&self, mut time: Nanos) -> Nanos {
         // Stalls that overlap are left one after the other; the count bounds a chain that would
         // have no end, where the repetitions of several stalls leave no gap.
@@ -49,7 +49,7 @@ impl NoiseModel {
         time
     }
 
-    /// Amount by which the volume is slower at this moment; 1 when it is well.
+    /// Factor by which the volume is slower at this time; 1 when it is healthy.
     pub fn factor(&self, time: Nanos) -> f64 {
         match self.end_of(&self.slow, time) {
             Some(_) => self.factor,

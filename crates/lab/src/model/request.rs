@@ -7,11 +7,11 @@ pub enum RequestKind {
     Read,
     /// Writes data.
     Write,
-    /// Writes zeros, which counts as writing.
+    /// Writes zeros; counts as a write.
     Zero,
     /// Discards.
     Trim,
-    /// Flushes: makes durable what was written.
+    /// Flushes: makes earlier writes durable.
     Flush,
 }
 
@@ -20,7 +20,7 @@ pub enum RequestKind {
 pub struct Request {
     /// Operation of the request.
     pub kind: RequestKind,
-    /// The first byte.
+    /// Offset of the first byte.
     pub offset: u64,
     /// Length in bytes; the end is inside the volume.
     pub length: u64,

@@ -1,4 +1,4 @@
-//! One volume in simulated time.
+//! A volume in simulated time.
 
 use record::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
@@ -19,11 +19,11 @@ pub struct Admission {
     pub start: Nanos,
     /// Latency from then on.
     pub latency: Nanos,
-    /// Time at which the cold blocks that it needs are there; `start` when there are none.
+    /// Time at which the cold blocks that it needs are fetched; `start` if there are none.
     pub ready: Nanos,
-    /// Count toward caps.
+    /// Operations that count toward caps.
     pub ops: u64,
-    /// The bytes that count toward caps.
+    /// Bytes that count toward caps.
     pub bytes: u64,
     /// True if the request is answered with EIO.
     pub failed: bool,
@@ -35,7 +35,7 @@ pub struct Admission {
 pub struct Counters {
     /// Requests that read.
     pub read: Flow,
-    /// Writes, those of zeros included.
+    /// Writes, including those of zeros.
     pub write: Flow,
     /// Discards.
     pub trim: Flow,
@@ -56,7 +56,7 @@ struct Buckets {
     bytes: Option<Cap>,
 }
 
-/// Model of a volume: takes requests in the order of their arrival.
+/// Model of a volume: accepts requests in the order of their arrival.
 #[derive(Clone, Debug)]
 pub struct Volume {
     spec: VolumeSpec,
@@ -86,7 +86,7 @@ impl Buckets {
         }
     }
 
-    /// Each cap that this request draws on, with what it takes from it.
+    /// The caps that apply to this request, each with the number of tokens that it takes.
     fn costs(&mut self, ops: f64, bytes: f64) -> impl Iterator<Item = (&mut Cap, f64)> {
         [(&mut self.ops, ops), (&mut self.bytes, bytes)]
             .into_iter()
@@ -94,7 +94,7 @@ impl Buckets {
             .filter_map(|(cap, cost)| Some((cap.as_mut()?, cost)))
     }
 
-    /// Takes what the request costs at the first moment, from `from` on, at which all have it.
+    /// Takes the tokens for the request at the earliest time, not before `from`, at which all caps have enough.
     fn pass(&mut self, from: Nanos, ops: u64, bytes: u64, noise: &NoiseModel) -> Nanos {
         let factor = noise.factor(from);
         let (ops, bytes) = (ops as f64, bytes as f64);
@@ -103,7 +103,7 @@ impl Buckets {
             .map(|(cap, cost)| cap.earliest(from, cost, factor))
             .fold(from, Nanos::max);
         let start = noise.after_stall(earliest);
-        // An episode may have begun or ended meanwhile.
+        // An episode may have begun or ended before that time.
         let factor = noise.factor(start);
         for (cap, cost) in self.costs(ops, bytes) {
             cap.take(start, cost, factor);
@@ -113,7 +113,7 @@ impl Buckets {
 }
 
 impl Volume {
-    /// A volume at time 0, with its random numbers from `seed`. The times of its troubles count.
+    /// A volume at time 0, with random numbers from `seed`. The times of its faults count from 0.
     pub fn new(spec: VolumeSpec, seed: u64) -> Volume {
         Volume {
             buckets: Buckets::new(&spec),
@@ -128,20 +128,20 @@ impl Volume {
         }
     }
 
-    /// The same volume without any troubles until [`Volume::begin`]: no stall, no slow episode, no
-    /// error; and cold blocks cost nothing and stay cold.
+    /// The same volume without any faults until [`Volume::begin`]: no stalls, no slow episodes, no errors; and cold
+    /// blocks cost nothing and stay cold.
     #[must_use]
     pub fn paused(mut self) -> Volume {
         self.noise = NoiseModel::new(&self.spec, None);
         self
     }
 
-    /// Lets the troubles of a volume that is held begin now. For others this does nothing.
+    /// Starts the faults of a held volume now. For others this does nothing.
     pub fn begin(&mut self, now: Nanos) {
         self.noise.begin(now);
     }
 
-    /// Takes a request that arrives now. Times given must not go back.
+    /// Accepts a request that arrives now. Times must not decrease.
     pub fn admit(&mut self, now: Nanos, request: &Request) -> Admission {
         let (start, ops, bytes) = self.queue(now, request);
         let ready = match self.noise.elapsed(now) {
@@ -163,15 +163,15 @@ impl Volume {
         admission
     }
 
-    /// Time at which the request is answered, if it passed everything behind its volume at `passed`, which is
-    /// `start` where nothing is behind it.
+    /// Time at which the request is answered, if it passed everything after its volume at `passed`, which is `start`
+    /// if nothing follows the volume.
     pub fn due(&self, admission: &Admission, passed: Nanos) -> Nanos {
         let done = passed.0.saturating_add(admission.latency.0);
         let done = Nanos(done).max(admission.ready);
         self.noise.after_stall(done)
     }
 
-    /// Waits in the volume's queue: when it leaves, and what it counts.
+    /// Queues a request of the volume: the time at which it leaves, and its count toward caps.
     fn queue(&mut self, now: Nanos, request: &Request) -> (Nanos, u64, u64) {
         let Request { offset, length, .. } = *request;
         match request.kind {
@@ -181,8 +181,7 @@ impl Volume {
                 let write = request.kind != RequestKind::Read;
                 match self.merger.count(now, write, offset, length) {
                     MergeCount::New(ops) => (self.pass(now, ops, length), ops, length),
-                    // It goes with its operation, which may have left already, as soon as its
-                    // bytes may.
+                    // It leaves with its operation, which may already have left, as soon as the bytes cap allows.
                     MergeCount::Joined(start) => {
                         let from = self.noise.after_stall(now.max(start));
                         let start = self.buckets.pass(from, 0, length, &self.noise);

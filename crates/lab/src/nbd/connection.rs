@@ -1,4 +1,4 @@
-//! One client: a thread that takes its requests, and one that answers them when they are due.
+//! A client: a thread that reads its requests, and a thread that answers them when they are due.
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;
@@ -16,20 +16,19 @@ use super::wire::{Meaning, Message, ProtocolError, reply_head};
 use crate::disk::{DelayQueue, Disk, EIO, PendingReply, precise_timers};
 use crate::model::RequestKind;
 
-/// More requests in flight than any client has: QEMU has 16, the kernel and fio some hundreds.
+/// Maximum number of requests in flight, more than any client has: QEMU has 16, the kernel and fio some hundreds.
 const MAX_IN_FLIGHT: usize = 1 << 13;
 
 /// State that the two threads of a connection share.
 #[derive(Default)]
 struct ConnectionState {
-    /// Requests that are not answered yet.
+    /// Number of requests that are not answered yet.
     in_flight: AtomicUsize,
-    /// The client has announced that it leaves: the connection ends with the last answer.
+    /// True if the client has announced that it disconnects: the connection ends with the last answer.
     leaving: AtomicBool,
 }
 
-/// Ends the connection, however the thread that answers comes to its end: a client must not wait
-/// for answers that are never sent.
+/// Ends the connection, however the answering thread ends: a client must not wait for answers that are never sent.
 struct HangUpGuard<'a> {
     stream: Stream,
     outbox: &'a DelayQueue<PendingReply>,
@@ -37,24 +36,24 @@ struct HangUpGuard<'a> {
 
 impl Drop for HangUpGuard<'_> {
     fn drop(&mut self) {
-        // The other thread waits for requests; this ends its wait too.
+        // The other thread waits for requests; this also ends its wait.
         self.stream.shutdown();
         self.outbox.close();
     }
 }
 
 impl ConnectionState {
-    /// Notes that a request is done with; whether it was the last of a client that leaves.
+    /// Records that a request is finished; true if it was the last of a client that disconnects.
     fn done(&self) -> bool {
         let last = self.in_flight.fetch_sub(1, Ordering::SeqCst) == 1;
         last && self.leaving.load(Ordering::SeqCst)
     }
 }
 
-/// Serves one client until it leaves, its connection ends, or it breaks the protocol.
+/// Serves a client until it disconnects, its connection fails, or it violates the protocol.
 ///
 /// # Errors
-/// Reports what ended it, unless the client left in order.
+/// The reason for the end, unless the client disconnected in order.
 pub(crate) fn serve(
     mut stream: Stream,
     exports: &Exports,
@@ -85,7 +84,7 @@ pub(crate) fn serve(
     ended
 }
 
-/// Reads requests and gives each to its volume.
+/// Reads requests, and passes each to its volume.
 fn take_requests(
     stream: &mut Stream,
     disk: &Arc<Disk>,
@@ -93,7 +92,7 @@ fn take_requests(
     between: &ConnectionState,
     limits: &Limits,
 ) -> Result<(), ProtocolError> {
-    // Small requests come many in one read; large payloads go past this buffer.
+    // Several small requests arrive in one read; large payloads bypass this buffer.
     let mut stream = io::BufReader::with_capacity(32 << 10, DeadlineStream::new(stream));
     let mut payload = Vec::new();
     loop {
@@ -115,8 +114,8 @@ fn take_requests(
             Meaning::Leave => {
                 between.leaving.store(true, Ordering::SeqCst);
                 if !between.done() {
-                    // What is in flight is still answered (proto.md, `NBD_CMD_DISC`). The last
-                    // answer ends this wait, and so do the client and the server.
+                    // Requests in flight are still answered (proto.md, `NBD_CMD_DISC`). This wait ends with the last
+                    // answer, or when the client or the server ends the connection.
                     stream.get_mut().within(None);
                     io::copy(&mut stream, &mut io::sink())?;
                 }
@@ -132,7 +131,7 @@ fn take_requests(
     }
 }
 
-/// Sends answers when they are due, until the queue is closed or the client is gone.
+/// Sends answers when they are due, until the queue is closed or the client has disconnected.
 fn answer(
     stream: Stream,
     disk: &Disk,
@@ -143,7 +142,7 @@ fn answer(
     let mut message = Vec::new();
     let mut client = HangUpGuard { stream, outbox };
     while let Some(reply) = outbox.next() {
-        // Before it is sent: a client that has the answer may flush at once.
+        // Before it is sent: a client that has received the answer may flush at once.
         if let Some(write) = reply.unflushed {
             disk.store().note_answered(write);
         }
@@ -154,11 +153,11 @@ fn answer(
     }
 }
 
-/// Sends the answer with the data that it brings, a part at a time in `message`.
+/// Sends the answer with its data, part by part through `message`.
 ///
 /// # Errors
-/// When the client is gone, or data cannot be read when a part of it is sent already: the protocol's simple
-/// replies say at their head whether all is well, and so the connection has to end.
+/// When the client has disconnected, or data cannot be read after a part was sent: the protocol's simple replies
+/// contain the error code at their beginning, so the connection must be closed.
 fn send(
     stream: &mut impl Write,
     message: &mut Vec<u8>,

@@ -1,4 +1,4 @@
-//! The fixed newstyle handshake: which volume a client wants.
+//! The fixed newstyle handshake, in which a client chooses a volume.
 
 use std::io::{Read, Write};
 use std::sync::Arc;
@@ -14,18 +14,18 @@ use crate::disk::Disk;
 
 /// Result of an option.
 enum Step {
-    /// The client has more to ask.
+    /// The client continues with another option.
     GoOn,
     /// The client has chosen a volume.
     Chosen(Arc<Disk>),
-    /// The client leaves.
+    /// The client disconnects.
     Leave,
 }
 
-/// Greets the client and answers its options, until it has chosen a volume; `None` when it leaves.
+/// Greets the client and answers its options, until it has chosen a volume; `None` if it disconnects.
 ///
 /// # Errors
-/// When it breaks the protocol, or the connection does.
+/// When it violates the protocol, or the connection fails.
 pub(super) fn handshake(
     stream: &mut (impl Read + Write),
     exports: &Exports,
@@ -72,7 +72,7 @@ fn answer(
 ) -> Result<Step, ProtocolError> {
     match option {
         OPT_EXPORT_NAME => {
-            // This option is older than refusals: a server can only hang up.
+            // This option is older than error replies: a server can only disconnect.
             let disk = named(exports, data).ok_or(ProtocolError::NoExport)?;
             stream.write_all(&old_answer(disk, zeroes))?;
             return Ok(Step::Chosen(Arc::clone(disk)));
@@ -95,7 +95,7 @@ fn answer(
     Ok(Step::GoOn)
 }
 
-/// The volume of this name; the first has the empty name too.
+/// The volume with this name; the first volume also has the empty name.
 fn named<'a>(exports: &'a Exports, name: &[u8]) -> Option<&'a Arc<Disk>> {
     if name.is_empty() {
         return exports.first();
@@ -103,7 +103,7 @@ fn named<'a>(exports: &'a Exports, name: &[u8]) -> Option<&'a Arc<Disk>> {
     exports.iter().find(|disk| disk.serial().as_bytes() == name)
 }
 
-/// Size and flags, and the zeros that the first clients wanted behind them.
+/// Size and flags, followed by zeros for the first clients of the protocol.
 fn old_answer(disk: &Disk, zeroes: bool) -> Vec<u8> {
     let mut answer = Vec::with_capacity(134);
     answer.extend(disk.size().0.to_be_bytes());
@@ -126,7 +126,7 @@ fn list(exports: &Exports) -> Vec<u8> {
     replies
 }
 
-/// The answer to `INFO` and `GO`, and the volume when there is one.
+/// The answer to `INFO` and `GO`, and the volume if it exists.
 fn facts(exports: &Exports, option: u32, data: &[u8]) -> (Vec<u8>, Option<Arc<Disk>>) {
     let Some((name, wanted)) = parse_go(data) else {
         return (option_reply(option, REP_ERR_INVALID, &[]), None);
@@ -139,7 +139,7 @@ fn facts(exports: &Exports, option: u32, data: &[u8]) -> (Vec<u8>, Option<Arc<Di
     export.extend(TRANSMISSION_FLAGS.to_be_bytes());
     let mut reply = option_reply(option, REP_INFO, &export);
     if wanted.contains(&INFO_BLOCK_SIZE) {
-        // Any byte may be addressed, pages are preferred.
+        // Any byte may be addressed; whole pages are preferred.
         let mut sizes = INFO_BLOCK_SIZE.to_be_bytes().to_vec();
         sizes.extend(
             [1_u32, 4096, MAX_PAYLOAD_BYTES]
@@ -158,7 +158,7 @@ mod tests {
 
     use super::*;
 
-    /// A client whose words are written down beforehand.
+    /// A client whose messages are prepared.
     struct Script {
         sent: io::Cursor<Vec<u8>>,
         received: Vec<u8>,
@@ -200,7 +200,7 @@ mod tests {
         data
     }
 
-    /// The serial of the volume chosen, and all that was heard.
+    /// The serial number of the chosen volume, and all bytes that the client received.
     fn exchange(
         flags: u32,
         options: &[Vec<u8>],

@@ -1,8 +1,8 @@
-//! Bounds on the connections, time and memory that clients together may make the server hold.
+//! Limits on the connections, time and memory that all clients together can use.
 //!
-//! A connection costs two threads and at most [`SMALL_PAYLOAD_BYTES`] bytes for a payload and as many for an answer.
-//! Only [`MAX_LARGE_PAYLOADS`] payloads above that are held at a time, and each only as far as it has come: who
-//! announces much and sends little holds little. Together that is less than 600 MiB, of however many clients.
+//! A connection uses two threads and at most [`SMALL_PAYLOAD_BYTES`] bytes for a payload, and as many for an answer.
+//! Only [`MAX_LARGE_PAYLOADS`] larger payloads are held at a time, each only as far as it has arrived: a client that
+//! announces much and sends little uses little memory. The total is less than 600 MiB for any number of clients.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -10,19 +10,19 @@ use std::time::{Duration, Instant};
 
 use super::stream::Stream;
 
-/// The most clients of a server at a time: some for each of as many volumes as a machine has.
+/// Maximum number of clients of a server at a time: several for each volume of a machine.
 pub(crate) const MAX_CLIENTS: usize = 1024;
-/// Time that a client has until it has chosen a volume.
+/// Time limit for a client to choose a volume.
 pub(super) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(30);
-/// A request that has begun to come has this long to come whole. Between requests there is no limit: a volume
-/// may be idle for days.
+/// Time limit for the rest of a request after its first byte. There is no limit between requests: a volume may be idle
+/// for days.
 pub(super) const MESSAGE_TIMEOUT: Duration = Duration::from_secs(60);
-/// Bytes that every connection may hold of a payload, and of an answer.
+/// Maximum number of bytes that every connection may use for a payload, and for an answer.
 pub(super) const SMALL_PAYLOAD_BYTES: usize = 128 << 10;
 /// Number of payloads above [`SMALL_PAYLOAD_BYTES`] that are held at a time; each is at most 32 MiB.
 const MAX_LARGE_PAYLOADS: usize = 8;
 
-/// The limits of one server, which its clients share.
+/// The limits of a server, shared by its clients.
 #[derive(Debug)]
 pub(crate) struct Limits {
     inside: Mutex<LimitsLeft>,
@@ -49,11 +49,11 @@ impl Default for Limits {
 
 impl Limits {
     fn left(&self) -> MutexGuard<'_, LimitsLeft> {
-        // Two numbers, each changed by one statement.
+        // Two numbers, each changed by a single statement.
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets one more client in, until it is given back; whether there is room for it.
+    /// Accepts one more client until [`Limits::leave`]; false if there is no room for it.
     pub(crate) fn admit(&self) -> bool {
         let mut left = self.left();
         let is_free = left.clients > 0;
@@ -61,13 +61,13 @@ impl Limits {
         is_free
     }
 
-    /// Gives the room of a client back.
+    /// Releases the room of a client.
     pub(crate) fn leave(&self) {
         self.left().clients += 1;
     }
 
-    /// Waits for room for a large payload. Its holder waits for its own client alone, and not for long, so
-    /// that the wait has an end.
+    /// Waits for room for a large payload. Its holder waits only for its own client, and for a limited time, so that
+    /// the wait ends.
     pub(super) fn large(&self) -> PayloadPermit<'_> {
         let mut left = self.left();
         while left.large == 0 {
@@ -91,7 +91,7 @@ impl Drop for PayloadPermit<'_> {
     }
 }
 
-/// A stream whose reads end at a deadline, where there is one.
+/// A stream whose reads end at a deadline, if there is one.
 pub(super) struct DeadlineStream<'a> {
     stream: &'a mut Stream,
     until: Option<Instant>,
@@ -111,7 +111,7 @@ impl<'a> DeadlineStream<'a> {
         self.until = time.map(|time| Instant::now() + time);
     }
 
-    /// Sets the socket's own limit to what is left. Most requests come whole, and never ask for it.
+    /// Sets the socket's own limit to the remaining time. Most requests arrive completely, and never need it.
     fn limit(&mut self) -> io::Result<()> {
         match self.until {
             Some(until) => {
@@ -146,7 +146,7 @@ impl io::Write for DeadlineStream<'_> {
     }
 }
 
-/// Waits for as long as it takes until a request begins to come, and gives it its time from then.
+/// Waits without a limit until a request begins to arrive; its time limit starts then.
 pub(super) fn wait_for_request(stream: &mut BufReader<DeadlineStream<'_>>) -> io::Result<()> {
     if stream.buffer().is_empty() {
         stream.get_mut().within(None);
@@ -158,7 +158,7 @@ pub(super) fn wait_for_request(stream: &mut BufReader<DeadlineStream<'_>>) -> io
     Ok(())
 }
 
-/// Reads a payload of this length as it comes. What is returned with it is kept until the payload is used.
+/// Reads a payload of this length as it arrives. The room that is returned with it is kept until the payload is used.
 pub(super) fn read_payload<'a>(
     stream: &mut impl Read,
     payload: &mut Vec<u8>,
@@ -177,7 +177,7 @@ pub(super) fn read_payload<'a>(
 }
 
 fn read_more(stream: &mut impl Read, payload: &mut Vec<u8>, bytes: usize) -> io::Result<()> {
-    // Only what comes is written to, so that the rest is no memory yet.
+    // Only received bytes are written to, so that the rest does not occupy memory yet.
     payload.reserve_exact(bytes);
     let read = stream.take(bytes as u64).read_to_end(payload)?;
     if read < bytes {

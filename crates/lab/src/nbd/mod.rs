@@ -40,5 +40,5 @@ pub(crate) use stream::Stream;
 use crate::disk::Disk;
 use std::sync::Arc;
 
-/// The volumes that one address offers. The first is the default, which has the empty name.
+/// The volumes of an address. The first is the default, which has the empty name.
 pub(crate) type Exports = Arc<[Arc<Disk>]>;

@@ -38,9 +38,9 @@ impl Stream {
         }
     }
 
-    /// Ends the connection for all who hold it.
+    /// Shuts the connection down for all handles.
     pub(crate) fn shutdown(&self) {
-        // A socket that is already closed is as wanted.
+        // A socket that is already closed needs no shutdown.
         let _ = match self {
             Stream::Unix(stream) => stream.shutdown(Shutdown::Both),
             Stream::Tcp(stream) => stream.shutdown(Shutdown::Both),

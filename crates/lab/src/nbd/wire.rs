@@ -44,34 +44,34 @@ const CMD_WRITE_ZEROES: u16 = 6;
 const CMD_FLAG_FUA: u16 = 1;
 const CMD_FLAG_NO_HOLE: u16 = 2;
 
-/// The request is wrong.
+/// The request is invalid.
 pub(super) const EINVAL: u32 = 22;
 
-/// The most bytes of one read or write: what the specification lets clients assume.
+/// Maximum number of bytes of a read or write: the value that clients may assume by the specification.
 pub(super) const MAX_PAYLOAD_BYTES: u32 = 32 << 20;
 
-/// The longest option that is accepted, in bytes.
+/// Maximum length of an accepted option, in bytes.
 pub(super) const MAX_OPTION_BYTES: u32 = 64 << 10;
 
-/// Reason for which a connection is given up.
+/// Reason why a connection is closed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ProtocolError {
-    /// The other side went, or the socket failed.
+    /// The other side disconnected, or the socket failed.
     #[error("the connection failed: {0}")]
     Io(#[from] std::io::Error),
-    /// Something that is not this protocol.
+    /// Bytes that are not of this protocol.
     #[error("the client sent {0:#x} where the protocol has a magic number")]
     Magic(u64),
     /// Flags that the server did not offer.
     #[error("the client answered with flags {0:#x}, which were not offered")]
     Flags(u32),
-    /// More than a message may hold.
+    /// A message that is longer than allowed.
     #[error("the client sent a message of {0} bytes, which is more than is allowed")]
     TooLong(u32),
-    /// An export that is not here, requested in the way that has no refusal.
+    /// A request for an unknown export, by an option without an error reply.
     #[error("the client requested an export that does not exist")]
     NoExport,
-    /// More requests than any client has a reason for.
+    /// More requests in flight than allowed.
     #[error("the client has too many requests in flight")]
     TooMany,
 }
@@ -93,16 +93,16 @@ pub(super) enum Meaning {
     Do {
         /// A request to be carried out.
         request: Request,
-        /// True if it is durable before it is answered (`NBD_CMD_FLAG_FUA`).
+        /// True if the data must be durable before the answer (`NBD_CMD_FLAG_FUA`).
         fua: bool,
     },
-    /// The client leaves.
+    /// The client disconnects.
     Leave,
-    /// A request to be refused with this error.
+    /// A request to be answered with this error.
     Refuse(u32),
 }
 
-/// N bytes from a place in a message of fixed size.
+/// N bytes at an offset in a message of fixed size.
 fn part<const N: usize, const M: usize>(bytes: &[u8; M], at: usize) -> [u8; N] {
     let mut part = [0; N];
     part.copy_from_slice(&bytes[at..at + N]);
@@ -126,10 +126,10 @@ impl Message {
         })
     }
 
-    /// Bytes of data that follow it.
+    /// Number of bytes of data that follow it.
     ///
     /// # Errors
-    /// When they are more than a server has to take.
+    /// When they exceed the limit of the server.
     pub(super) fn payload(&self) -> Result<usize, ProtocolError> {
         match self.command {
             CMD_WRITE if self.length > MAX_PAYLOAD_BYTES => {
@@ -140,7 +140,7 @@ impl Message {
         }
     }
 
-    /// Meaning on a volume of this size.
+    /// The meaning on a volume of this size.
     pub(super) fn meaning(&self, size: u64) -> Meaning {
         let kind = match self.command {
             CMD_DISC => return Meaning::Leave,
@@ -151,7 +151,7 @@ impl Message {
             CMD_WRITE_ZEROES => RequestKind::Zero,
             _ => return Meaning::Refuse(EINVAL),
         };
-        // A hole here is as good as zeros, so that the flag asks for no more than is done anyway.
+        // A hole is as good as zeros here, so that the flag needs no special treatment.
         let known = match kind {
             RequestKind::Zero => CMD_FLAG_FUA | CMD_FLAG_NO_HOLE,
             _ => CMD_FLAG_FUA,
@@ -194,7 +194,7 @@ impl Message {
     }
 }
 
-/// The head of an answer to a request.
+/// The header of the answer to a request.
 pub(super) fn reply_head(cookie: [u8; 8], error: u32) -> [u8; 16] {
     let mut head = [0; 16];
     head[..4].copy_from_slice(&SIMPLE_REPLY_MAGIC.to_be_bytes());
@@ -214,7 +214,7 @@ pub(super) fn option_reply(option: u32, kind: u32, data: &[u8]) -> Vec<u8> {
     reply
 }
 
-/// The name and the wanted facts of `NBD_OPT_GO` and `NBD_OPT_INFO`; `None` when they are broken.
+/// The name and the requested information types of `NBD_OPT_GO` and `NBD_OPT_INFO`; `None` if they are invalid.
 pub(super) fn parse_go(data: &[u8]) -> Option<(&[u8], Vec<u16>)> {
     let (length, rest) = data.split_first_chunk::<4>()?;
     let (name, rest) = rest.split_at_checked(u32::from_be_bytes(*length) as usize)?;

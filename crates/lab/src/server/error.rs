@@ -6,16 +6,16 @@ use std::path::PathBuf;
 
 use record::Bytes;
 
-/// Reason for which the server did not start.
+/// Reason why the server did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
     /// No volume is given.
     #[error("no volumes are given; name at least one, such as --volumes gp3:16GiB")]
     NoVolumes,
-    /// The scale is no factor.
+    /// The scale is not a valid factor.
     #[error("the scale is {0}; it must be above 0, such as 0.1")]
     Scale(f64),
-    /// A cap that is no rate, or too small for one.
+    /// A cap that is not a rate, or is too low.
     #[error(
         "{whose} is {cap} {unit} at a scale of {scale}; scaled, it must be at least {least}, and \
          finite"
@@ -29,10 +29,10 @@ pub enum ServerError {
         unit: &'static str,
         /// Factor of the rates.
         scale: f64,
-        /// The least that it may be after scaling.
+        /// Minimum of the cap after scaling.
         least: f64,
     },
-    /// A burst that is none.
+    /// A maximum that is not above the sustained rate.
     #[error(
         "the instance's most is {most} {unit}, which is not above what it sustains; raise it or leave it out"
     )]
@@ -42,13 +42,13 @@ pub enum ServerError {
         /// Unit of the rate.
         unit: &'static str,
     },
-    /// The name of a disk that is the machine's own.
+    /// A serial number that is reserved for the machine's own disk.
     #[error("the serial number {0} is that of the machine's own disk; choose another")]
     Reserved(String),
-    /// Two volumes of one name.
+    /// Two volumes with the same serial number.
     #[error("two volumes have the serial number {0}; give each its own")]
     SerialTwice(String),
-    /// An address that others could reach.
+    /// An address that other hosts could reach.
     #[error(
         "{0} is not a loopback address; the volumes have no passwords, so they are served on \
          127.0.0.1 or ::1 only"
@@ -57,12 +57,12 @@ pub enum ServerError {
     /// The folder for sockets and data.
     #[error("could not make a folder for the volumes in {folder}: {source}")]
     Folder {
-        /// Folder in which one was to be made.
+        /// Folder in which it was to be created.
         folder: PathBuf,
         /// The kernel's error.
         source: io::Error,
     },
-    /// The data of a volume.
+    /// The data of a volume could not be created.
     #[error("could not make the data of volume {serial} ({size}): {source}")]
     Data {
         /// The volume.
@@ -72,7 +72,7 @@ pub enum ServerError {
         /// The kernel's error.
         source: io::Error,
     },
-    /// Data that a power cut takes back could not be taken back.
+    /// The writes that a power cut loses could not be undone.
     #[error(
         "the data of volume {serial} could not be restored to the state after a power cut: {source}; \
          its content is unusable now"

@@ -1,7 +1,7 @@
-//! The server's own folder: made with a name that says whose it is, and removed.
+//! The server's own folder: its name shows its owner, and it is removed at the end.
 //!
-//! It holds a file on which the server has a lock (flock(2)) for as long as it lives. A folder
-//! whose lock is free was left by a server that was killed, and the next server removes it.
+//! It contains a file on which the server has a lock (flock(2)) while it runs. A folder whose lock is free was left by
+//! a server that was killed, and the next server removes it.
 
 use std::fs::{DirBuilder, File, Metadata, OpenOptions};
 use std::io;
@@ -16,21 +16,22 @@ use super::ServerError;
 /// Prefix of the folders' names.
 const PREFIX: &str = "disksmith-lab-";
 
-/// The file that says whether the folder's server lives.
+/// The file whose lock shows that the folder's server is running.
 const LOCK: &str = "lock";
 
-/// A folder that goes when this is dropped.
+/// A folder that is removed when this is dropped.
 pub(super) struct Folder {
     path: PathBuf,
-    /// Held until the folder is gone.
+    /// Held until the folder is removed.
     _lock: File,
 }
 
 impl Folder {
-    /// A new folder, in this one or that for temporary files. What killed servers left there goes.
+    /// Creates a new folder in `within`, by default the folder for temporary files. Folders of killed servers there
+    /// are removed.
     ///
     /// # Errors
-    /// When it cannot be made.
+    /// When it cannot be created.
     pub(super) fn make(within: Option<&Path>) -> Result<Folder, ServerError> {
         let within = within.map_or_else(std::env::temp_dir, Path::to_owned);
         remove_left(&within);
@@ -45,8 +46,8 @@ impl Folder {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
                 Err(error) => return Err(failed(error)),
             }
-            // Another server may take the folder for one that was left, in the moment before it is
-            // locked, and remove it; then the next name is tried.
+            // Another server may treat the folder as left over before it is locked, and remove it; then the next name
+            // is tried.
             if let Ok(Some(lock)) = lock(&path, true) {
                 return Ok(Folder { path, _lock: lock });
             }
@@ -66,31 +67,31 @@ impl Drop for Folder {
     }
 }
 
-/// The lock of a folder, `None` when another process has it, or has had it and has removed the folder.
+/// The lock of a folder; `None` if another process has it, or has removed the folder.
 fn lock(folder: &Path, create: bool) -> io::Result<Option<File>> {
     let file = OpenOptions::new()
         .write(true)
         .create_new(create)
         .mode(0o600)
-        // The entry may belong to another user: a link or a pipe is not waited for.
+        // The entry may belong to another user: links are not followed, and opening a pipe does not block.
         .custom_flags((OFlags::NONBLOCK | OFlags::NOFOLLOW).bits() as i32)
         .open(folder.join(LOCK))?;
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        // Between the opening and the locking, another one may have locked and removed it.
+        // Another process may have locked and removed it between opening and locking.
         Ok(()) => Ok((file.metadata()?.nlink() > 0).then_some(file)),
         Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
         Err(error) => Err(error.into()),
     }
 }
 
-/// Removes the folders of servers that are gone.
+/// Removes the folders of servers that have ended.
 fn remove_left(within: &Path) {
     let Ok(entries) = std::fs::read_dir(within) else {
         return;
     };
     for entry in entries.flatten() {
         let named = entry.file_name().to_string_lossy().starts_with(PREFIX);
-        // Not through a link: this is the entry itself.
+        // The entry itself, not the target of a link.
         let is_own = |facts: Metadata| facts.is_dir() && facts.uid() == geteuid().as_raw();
         if named
             && entry.metadata().is_ok_and(is_own)

@@ -14,20 +14,20 @@ use std::time::Duration;
 use super::ServerError;
 use crate::nbd::{Exports, Limits, Stream, serve};
 
-/// Wait when the kernel has no more files or memory for another client.
+/// Delay when the kernel has no more files or memory for another client.
 const RETRY_DELAY: Duration = Duration::from_millis(50);
 
-/// Interval at which clients are polled for an end of their connection.
+/// Interval at which clients are polled for the end of their connection.
 const POLL: Duration = Duration::from_millis(1);
 
-/// A socket that takes clients, until it is dropped.
+/// A socket that accepts clients until it is dropped.
 pub(super) struct Listener {
     socket: OwnedFd,
     clients: Arc<Clients>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// The clients that are served now.
+/// The clients that are currently served.
 struct Clients {
     stopped: AtomicBool,
     streams: Mutex<HashMap<u64, Stream>>,
@@ -73,7 +73,7 @@ impl Listener {
         let socket = OwnedFd::from(listener.try_clone().map_err(failed)?);
         let accept = move || {
             let (stream, _) = listener.accept()?;
-            // An answer is sent when it is due, not when there is more to send.
+            // An answer is sent when it is due, without waiting for more data.
             stream.set_nodelay(true)?;
             Ok(Stream::Tcp(stream))
         };

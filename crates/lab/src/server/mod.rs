@@ -26,34 +26,34 @@ use folder::Folder;
 use listen::Listener;
 pub use truth::VolumeTruth;
 
-/// The least operations a second of a cap, after scaling.
+/// Minimum operations a second of a cap, after scaling.
 const MIN_IOPS: f64 = 0.001;
 
-/// Any cap above this is a mistake; it is far above what hardware does.
+/// Maximum cap. It is far above the rates of hardware, so that a higher one must be a mistake.
 const MAX_CAP: f64 = 1e18;
 
-/// Options of serving volumes.
+/// Options of a server.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Factor of all rates, the instance's too: more than 0. Credits are multiplied as well, so that they
-    /// last as long. Latencies stay as they are.
+    /// Factor of all rates, including the instance's; above 0. Credits are multiplied too, so that they last as long.
+    /// Latencies are not changed.
     pub scale: f64,
-    /// Start of all random numbers.
+    /// Seed of all random numbers.
     pub seed: u64,
-    /// Caps of the instance over all volumes, before scaling; open by default.
+    /// Caps of the instance on all volumes, before scaling; no caps by default.
     pub instance: Caps,
-    /// Folder in which the server makes its own, for sockets and data; the system's folder for temporary
-    /// files by default. The folder is removed when the server stops.
+    /// Folder in which the server creates its own, for sockets and data; by default the system's folder for temporary
+    /// files. The server's folder is removed when the server stops.
     pub folder: Option<PathBuf>,
-    /// Place of the data.
+    /// Where the data is stored.
     pub keep: DataMedium,
     /// A loopback address that offers all volumes by their serial numbers, besides the sockets.
     /// Port 0 lets the kernel choose.
     pub listen: Option<SocketAddr>,
-    /// True to begin no trouble, and to let cold blocks cost nothing and stay cold, until [`Server::begin`]: for a
-    /// machine that takes a while to boot, and reads its disks meanwhile.
+    /// True to start no faults, and to let cold blocks cost nothing and stay cold, until [`Server::begin`]: for a
+    /// machine that reads its disks while it boots.
     pub hold: bool,
-    /// A new file to which every request is written, if one is wanted.
+    /// A new file to which every request is written; `None` for no log.
     pub requests: Option<PathBuf>,
 }
 
@@ -72,8 +72,7 @@ impl Default for Options {
     }
 }
 
-/// Volumes that are served until this is dropped. Nothing is left then: no thread, no socket, no
-/// file.
+/// Volumes that are served until this is dropped. Then no thread, socket or file remains.
 pub struct Server {
     // Dropped in this order: clients first, then the fair queue that answers them, then the folder.
     listeners: Vec<Listener>,
@@ -85,18 +84,18 @@ pub struct Server {
     folder: Folder,
 }
 
-/// A volume that is served.
+/// A served volume.
 pub struct Volume {
     disk: Arc<Disk>,
     socket: PathBuf,
 }
 
 impl Server {
-    /// Makes the volumes and serves each on a unix socket of its own.
+    /// Creates the volumes and serves each on its own unix socket.
     ///
     /// # Errors
-    /// When the options or the serial numbers do not go together, or the folder, the data or a
-    /// socket cannot be made. Nothing is left then.
+    /// When the options or the serial numbers are inconsistent, or the folder, the data or a socket cannot be created.
+    /// Then nothing remains.
     pub fn start(specs: &[VolumeSpec], options: &Options) -> Result<Server, ServerError> {
         check(specs, options)?;
         let serials = serials(specs)?;
@@ -192,27 +191,26 @@ impl Server {
         &self.volumes
     }
 
-    /// The loopback address that offers all volumes, if one was requested.
+    /// The loopback address that offers all volumes; `None` if not requested.
     pub fn address(&self) -> Option<SocketAddr> {
         self.address
     }
 
-    /// The server's own folder, which goes with it.
+    /// The server's own folder, which is removed with the server.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// Writes what of the requests' log is not written yet.
+    /// Writes the buffered rest of the log of requests.
     ///
     /// # Errors
-    /// When a part of it could not be written.
+    /// When the log could not be written completely.
     pub fn finish_requests(&self) -> std::io::Result<()> {
         self.log.as_ref().map_or(Ok(()), |log| log.finish())
     }
 
-    /// Lets the times of all stalls, slow episodes, errors and corruption count from now, and cold
-    /// blocks cost what they do. Without [`Options::hold`] they do from the start, and this does
-    /// nothing.
+    /// Starts the times of all stalls, slow episodes, errors and corruption, and the cost of cold blocks. Without
+    /// [`Options::hold`] they start with the server, and this does nothing.
     pub fn begin(&self) {
         for volume in &self.volumes {
             volume.disk.begin();
@@ -221,14 +219,13 @@ impl Server {
 }
 
 impl Server {
-    /// Cuts the power of the volumes, as of the machine that has them. Every client loses its
-    /// connection, with whatever was not answered; then the volumes that have a volatile write cache
-    /// lose some of what no flush has made durable. All else stays: content, cold blocks, credits,
-    /// counters and the times of troubles. How many blocks of 4 KiB went back to what they held
-    /// before.
+    /// Cuts the power of the volumes, as of the machine that uses them. Every client is disconnected, and unanswered
+    /// requests are lost; then volumes with a volatile write cache lose some of the data that no flush has made
+    /// durable. Everything else is kept: other contents, cold blocks, credits, counters and the times of faults.
+    /// Returns the number of blocks of 4 KiB that got earlier contents.
     ///
-    /// The machine must be off by then (see [`Power`](crate::machine::Power)): who connects while
-    /// this runs may find either content.
+    /// The machine must be off by then (see [`Power`](crate::machine::Power)): a client that connects during this may
+    /// read either contents.
     ///
     /// # Errors
     /// When a volume's data cannot be written.
@@ -285,8 +282,8 @@ impl Volume {
         VolumeTruth::of(&self.disk)
     }
 
-    /// Corrupts these bytes now: they read back differently until they are written again. What
-    /// lies behind the volume's end has no effect.
+    /// Corrupts these bytes now: they read back differently until they are written again. Bytes beyond the volume's
+    /// end are ignored.
     pub fn corrupt(&self, place: Span) {
         self.disk.corrupt(place);
     }
@@ -306,7 +303,7 @@ fn check(specs: &[VolumeSpec], options: &Options) -> Result<(), ServerError> {
     }
 }
 
-/// Checks that all caps are rates after scaling: time that is divided by them must have an end.
+/// Checks that all caps are valid rates after scaling: times are divided by them, and must be finite.
 fn check_caps(specs: &[VolumeSpec], options: &Options) -> Result<(), ServerError> {
     let check = |whose: &dyn Fn() -> String, cap: Option<f64>, unit, least| match cap {
         Some(cap) if !(least..=MAX_CAP).contains(&(cap * options.scale)) => Err(ServerError::Cap {
@@ -358,7 +355,7 @@ fn check_caps(specs: &[VolumeSpec], options: &Options) -> Result<(), ServerError
     Ok(())
 }
 
-/// Every volume's serial number: its own, or "lab" and its place.
+/// Every volume's serial number: its own, or "lab" and its index.
 fn serials(specs: &[VolumeSpec]) -> Result<Vec<String>, ServerError> {
     let mut serials = Vec::with_capacity(specs.len());
     for (number, spec) in (1..).zip(specs) {

@@ -1,4 +1,4 @@
-//! Truth about a volume, against which a measurement of it can be held.
+//! Counters and state of a volume, as a reference for measurements.
 
 use record::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};

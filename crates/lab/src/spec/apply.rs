@@ -1,4 +1,4 @@
-//! One `key=value` pair after the other, put into a volume's specification.
+//! Applies `key=value` pairs, one after the other, to a volume's specification.
 
 use record::{Bytes, Nanos, has_unit};
 
@@ -8,10 +8,10 @@ use super::{
     VolumeSpec,
 };
 
-/// Keys that may come more than once.
+/// Keys that may be given more than once.
 const REPEATABLE_KEYS: [&str; 4] = ["slow", "stall", "error", "corrupt"];
 
-/// A key with its value, which knows how to say that it is wrong.
+/// A key with its value, and the errors about them.
 #[derive(Clone, Copy)]
 struct Pair<'a> {
     key: &'a str,
@@ -51,7 +51,7 @@ pub(super) fn volume(
     )?
     .map(|(iops, credits)| Burst { iops, credits });
     let given = (burst, credits) != (None, None);
-    // A baseline above a profile's burst leaves nothing to burst to.
+    // A baseline above a profile's burst makes the burst useless.
     spec.burst = spec
         .burst
         .filter(|b| given || spec.iops.is_some_and(|iops| iops < b.iops));
@@ -136,13 +136,13 @@ fn set(spec: &mut VolumeSpec, pair: Pair<'_>) -> Result<(), SpecError> {
                     .map_err(|_| pair.bad("a whole number, such as 7"))?,
             );
         }
-        // Burst and credits make one value, which is set from both.
+        // Burst and credits are one value, which is set from both.
         _ => {}
     }
     Ok(())
 }
 
-/// A burst's rate and its credits come both or not at all; a profile may bring what is not given.
+/// A burst's rate and its credits are given together or not at all; a profile may have defaults.
 fn both_or_neither<T>(
     burst_key: &str,
     credits_key: &str,
@@ -246,7 +246,7 @@ impl<'a> Pair<'a> {
         }
     }
 
-    /// Operations a second, or a number of them.
+    /// Operations a second, or a number of operations.
     fn rate(self) -> Result<f64, SpecError> {
         self.number(0.001, 1e12, "a number above 0, such as 3000")
     }
@@ -262,8 +262,8 @@ impl<'a> Pair<'a> {
         }
     }
 
-    /// Refuses a quantity that lacks its unit; `unit` is the one that is usual here. Each number between the
-    /// separators of the grammar is one.
+    /// Refuses a quantity without a unit; `unit` is the usual unit. Each number between the separators of the grammar
+    /// is a quantity.
     fn with_units(self, unit: &str) -> Result<(), SpecError> {
         let quantities = self.value.split('+').flat_map(|part| part.split(".."));
         let Some(bare) = quantities.clone().find(|text| !has_unit(text)) else {
@@ -281,7 +281,7 @@ impl<'a> Pair<'a> {
         })
     }
 
-    /// A size that is no place: it needs its unit.
+    /// A size that is not an offset: it needs a unit.
     fn bytes(self, unit: &str) -> Result<Bytes, SpecError> {
         self.with_units(unit)?;
         match self.value.parse() {
@@ -309,7 +309,7 @@ impl<'a> Pair<'a> {
             .map_err(|_| self.bad("a duration, such as 500us or 10s"))
     }
 
-    /// `20ms..80ms`, or one value for both ends.
+    /// A range such as `20ms..80ms`, or one value for both bounds.
     fn times(self) -> Result<(Nanos, Nanos), SpecError> {
         self.with_units("ms")?;
         let (low, high) = self
@@ -361,7 +361,7 @@ impl<'a> Pair<'a> {
     }
 
     fn places(self, size: Bytes) -> Result<u32, SpecError> {
-        // At most a tenth of the volume's sectors, so that the places are found in a few draws.
+        // At most a tenth of the volume's sectors, so that random choice finds distinct ones quickly.
         let most = (size.0 / SECTOR.0 / 10).min(1_000_000);
         match self.value.parse::<u32>() {
             Ok(places) if u64::from(places) <= most => Ok(places),

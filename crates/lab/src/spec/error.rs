@@ -1,8 +1,8 @@
-//! Errors of `--volumes`, and what it takes.
+//! Errors of `--volumes`, and the valid values.
 
 use super::Profile;
 
-/// The most volumes of one group; a machine has no more places for disks than that.
+/// Maximum number of volumes of one group, since a machine has no more slots for disks.
 pub(super) const MAX_VOLUMES: u32 = 256;
 
 /// All keys, in the order of the documentation.
@@ -38,21 +38,21 @@ pub const KEYS: [&str; 29] = [
     "seed",
 ];
 
-/// Reason for which a `--volumes` value was not understood.
+/// Reason why a `--volumes` value is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SpecError {
-    /// There is no size behind the last colon.
+    /// The size after the last colon is missing.
     #[error("'{0}' has no size; write WHAT:SIZE, such as gp3:16GiB or 8xiops=400:1GiB")]
     NoSize(String),
-    /// The size cannot be that of a volume.
+    /// The size is not valid for a volume.
     #[error(
         "'{0}' is not the size of a volume; write a multiple of 4 KiB, such as 512MiB or 16GiB"
     )]
     Size(String),
-    /// The number of volumes.
+    /// The number of volumes is invalid.
     #[error("'{0}' volumes cannot be made; write a number from 1 to {MAX_VOLUMES} before the x")]
     Count(String),
-    /// A word that is no profile, or a profile that is not the first word.
+    /// A word that is not a profile, or a profile that is not the first word.
     #[error(
         "'{0}' is neither a profile at the beginning ({profiles}) nor a key=value pair",
         profiles = Profile::names()
@@ -61,13 +61,13 @@ pub enum SpecError {
     /// IOPS or throughput that the provider does not sell for the size.
     #[error("{0}; without a profile, as in iops=6000:1GiB, a volume takes any")]
     NotSold(String),
-    /// There is no such key.
+    /// The key is unknown.
     #[error("there is no key '{0}'; the keys are {keys}", keys = KEYS.join(", "))]
     Key(String),
-    /// A key that may be given once.
+    /// A key that may be given only once.
     #[error("{0} is given twice; it may be given once")]
     Twice(String),
-    /// A value that the key does not take.
+    /// A value that is not valid for the key.
     #[error("{key}={value} is not understood; {key} takes {takes}")]
     Value {
         /// Key of the volume's description.
@@ -77,7 +77,7 @@ pub enum SpecError {
         /// Correct values.
         takes: String,
     },
-    /// A quantity without its unit, which would be taken for bytes or seconds.
+    /// A quantity without its unit, which could be read as bytes or as seconds.
     #[error("{key}={value} lacks a unit: {bare} has none; write {key}={example}")]
     Unit {
         /// Key of the volume's description.
@@ -86,10 +86,10 @@ pub enum SpecError {
         value: String,
         /// The bare number.
         bare: String,
-        /// The same with units, as it was probably meant.
+        /// The same quantity with the unit that was probably meant.
         example: String,
     },
-    /// Values that do not go together.
+    /// Values that are not compatible.
     #[error("{0}")]
     Together(String),
 }

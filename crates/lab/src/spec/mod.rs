@@ -1,7 +1,7 @@
-//! Specification of a volume: its size, caps, latency and troubles, and the words in which a user gives them.
+//! Specification of a volume: its size, caps, latency and faults, and their syntax on the command line.
 //!
-//! A group of like volumes is `[COUNTx]WHAT:SIZE`. WHAT is a [`Profile`], or `key=value` pairs, or
-//! a profile and pairs that change it, joined by commas:
+//! A group of equal volumes is `[COUNTx]WHAT:SIZE`. WHAT is a [`Profile`], or `key=value` pairs, or a profile and
+//! pairs that change it, joined by commas:
 //!
 //! ```text
 //! 8xgp3:16GiB    8xiops=400:1GiB    gp3,iops=6000:16GiB    cold,cold=50%,seed=7:8GiB
@@ -60,12 +60,11 @@ pub use profile::Profile;
 /// A sector: the smallest unit that a disk reads or loses.
 pub const SECTOR: Bytes = Bytes(512);
 
-/// The most characters a serial number may have: what virtio-blk has room for
-/// (`VIRTIO_BLK_ID_BYTES`, OASIS virtio 1.2, 5.2.6).
+/// Maximum number of characters of a serial number, as in virtio-blk (`VIRTIO_BLK_ID_BYTES`, OASIS virtio 1.2, 5.2.6).
 pub const MAX_SERIAL_CHARS: usize = 20;
 
-/// The serial number by which the machine knows its own disk, the one that outlives a power cut. It
-/// makes a file system there, so no volume may have it.
+/// The serial number of the machine's own disk, which survives a power cut. The machine makes a file system on it, so
+/// no volume may have this number.
 pub(crate) const STATE_SERIAL: &str = "lab-state";
 
 /// One virtual volume.

@@ -8,7 +8,7 @@ use super::apply;
 use super::error::{MAX_VOLUMES, SpecError};
 use super::{MAX_SERIAL_CHARS, Profile, VolumeSpec};
 
-/// The smallest unit of a volume's size.
+/// Smallest unit of a volume's size.
 const SIZE_UNIT: Bytes = Bytes::kib(4);
 
 /// Volumes of one kind.
@@ -71,7 +71,7 @@ fn parse_spec(text: &str, size: Bytes) -> Result<VolumeSpec, SpecError> {
 }
 
 impl VolumeGroup {
-    /// The single volumes: each has its own serial number and seed where they were given.
+    /// The single volumes, with different serial numbers and seeds if these were given.
     pub fn volumes(&self) -> impl Iterator<Item = VolumeSpec> + '_ {
         (0..self.count).map(|index| {
             let mut spec = self.spec.clone();
@@ -84,7 +84,7 @@ impl VolumeGroup {
     }
 }
 
-/// A serial number with a number behind it, shortened where both do not fit.
+/// A serial number with an index appended, shortened if necessary.
 fn number(serial: &str, number: u32) -> String {
     let end = format!("-{number}");
     // Serial numbers are ASCII, so that a character is a byte.

@@ -1,4 +1,4 @@
-//! Profiles of volumes: a volume type of a cloud ([`domain::volume_type`]), or one of the lab's own.
+//! Profiles of volumes: a volume type of a cloud ([`domain::volume_type`]), or a type of the lab.
 //!
 //! The latency of a cold block is not documented (Amazon EBS User Guide, "Initialize Amazon EBS volumes"):
 //! the figures here are an assumption. So are all figures of the local disk, which differ by instance type.
@@ -31,7 +31,7 @@ impl Profile {
         sold.chain([Profile::Nvme, Profile::Cold])
     }
 
-    /// The names of all, with commas between.
+    /// The names of all profiles, separated by commas.
     pub fn names() -> String {
         Profile::all()
             .map(Profile::name)
@@ -48,7 +48,7 @@ impl Profile {
         }
     }
 
-    /// The profile of that name.
+    /// The profile with that name.
     pub fn named(name: &str) -> Option<Profile> {
         Profile::all().find(|profile| profile.name() == name)
     }
@@ -68,7 +68,7 @@ impl TryFrom<String> for Profile {
     }
 }
 
-/// A mean latency with its minimum at half.
+/// A mean latency with half of it as the minimum.
 const fn latency(mean: Nanos) -> Latency {
     Latency {
         mean,
@@ -78,7 +78,7 @@ const fn latency(mean: Nanos) -> Latency {
 }
 
 impl VolumeSpec {
-    /// A volume with no caps and no troubles, 500 us away.
+    /// A volume without caps and faults, with a latency of 500 us.
     pub fn free(size: Bytes) -> VolumeSpec {
         VolumeSpec {
             profile: None,
@@ -109,7 +109,7 @@ impl VolumeSpec {
         }
     }
 
-    /// A volume as it is sold. `iops` is what is provisioned, where that decides the throughput.
+    /// A volume type of a cloud. `iops` is the provisioned rate, if the throughput depends on it.
     pub fn of(profile: Profile, size: Bytes, iops: Option<f64>) -> VolumeSpec {
         let mut spec = VolumeSpec::free(size);
         spec.profile = Some(profile);

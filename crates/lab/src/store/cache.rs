@@ -1,14 +1,13 @@
-//! A volatile write cache: what a power cut takes back.
+//! A volatile write cache: the writes that a power cut may undo.
 //!
-//! The file of a volume always holds what was written last, so that reads know nothing of the
-//! cache. What is kept here is how to undo the writes that nothing has made durable: of each block
-//! that they touched, the content before every one of them. When the power is cut, each block
-//! independently goes back to the content before any of these writes, or stays, as the seed says: a
-//! cache writes its blocks in the order that suits it.
+//! The file of a volume always contains the last writes, so that reads need not consider the cache. Here the
+//! information to undo the writes that are not durable yet is kept: for each block that they touched, its contents
+//! before each of them. When the power is cut, each block independently gets the contents before one of these writes,
+//! or stays as it is, by the seed: a cache writes its blocks in any order.
 //!
-//! A write is durable when a flush arrives after it was answered, when it requested that itself
-//! (FUA), or when the cache was full and it was the oldest: `doc/proto.md` of the
-//! NetworkBlockDevice project, `NBD_CMD_FLUSH` and `NBD_CMD_FLAG_FUA`.
+//! A write is durable when a flush arrives after it was answered, when the write itself requested that (FUA), or when
+//! the cache was full and it was the oldest: `doc/proto.md` of the NetworkBlockDevice project, `NBD_CMD_FLUSH` and
+//! `NBD_CMD_FLAG_FUA`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -18,25 +17,22 @@ use std::os::unix::fs::FileExt;
 use crate::model::Random;
 use crate::spec::Span;
 
-/// Bytes that survive or are lost as a whole: the blocks of which a volume's size is a multiple, and that
-/// drives promise to write at once.
+/// Unit that survives or is lost as a whole: the size of a volume is a multiple of it, and drives write it atomically.
 pub(super) const BLOCK: u64 = 4096;
 
-/// The most contents that are kept: 64 MiB of them, about what the cache of a drive holds. Older
-/// writes are durable.
+/// Maximum number of kept block contents: 64 MiB, about the cache size of a drive. Older writes are durable.
 const MAX_CACHED_BLOCKS: usize = 64 << 20 >> 12;
 
-/// Zeros and discards longer than this, in bytes, go past the cache and are durable at once, since
-/// to undo them would take all of it. No client can write so much at once (the protocol's largest
-/// payload is 32 MiB).
+/// Zeros and discards longer than this, in bytes, bypass the cache and are durable at once, since undoing them would
+/// need all of it. Writes of clients are never that long (the protocol's largest payload is 32 MiB).
 const MAX_CACHED_BYTES: u64 = 32 << 20;
 
-/// The writes of one volume that a power cut may take back.
+/// The writes of a volume that a power cut may undo.
 #[derive(Debug)]
 pub(super) struct WriteCache {
-    /// Writes by the block's number; of each block the oldest first, and never none.
+    /// Writes by block number; for each block the oldest first, and at least one.
     blocks: BTreeMap<u64, Vec<Undo>>,
-    /// The same writes, the oldest first: number of the write, and of the block.
+    /// The same writes, the oldest first: number of the write, and number of the block.
     order: BTreeSet<(u64, u64)>,
     /// Number of writes.
     writes: u64,
@@ -44,14 +40,14 @@ pub(super) struct WriteCache {
     chances: Random,
 }
 
-/// Undo of one write to one block.
+/// Information to undo a write to a block.
 #[derive(Debug)]
 struct Undo {
     /// The number of the write.
     write: u64,
-    /// True if the client knows that the write is done, so that the next flush must cover it.
+    /// True if the client knows that the write is complete, so that the next flush must cover it.
     answered: bool,
-    /// The block's content before.
+    /// Contents of the block before the write.
     before: Box<[u8]>,
 }
 
@@ -70,11 +66,11 @@ impl WriteCache {
         }
     }
 
-    /// Notes what these bytes hold, just before they are written. The number of the write; `None`
-    /// for one that is durable at once.
+    /// Saves the contents of these bytes, just before they are written. Returns the number of the write; `None` if it
+    /// is durable at once.
     ///
     /// # Errors
-    /// When the file cannot be read; nothing is noted then.
+    /// When the file cannot be read; nothing is saved then.
     pub(super) fn note(&mut self, file: &File, place: Span) -> io::Result<Option<u64>> {
         if place.length > MAX_CACHED_BYTES {
             self.persist(place);
@@ -101,7 +97,7 @@ impl WriteCache {
         Ok(Some(self.writes))
     }
 
-    /// Notes that a write is being answered.
+    /// Records that a write is being answered.
     pub(super) fn note_answered(&mut self, write: u64, place: Span) {
         for (_, undos) in self.blocks.range_mut(blocks(place)) {
             for undo in undos.iter_mut().filter(|undo| undo.write == write) {
@@ -118,7 +114,7 @@ impl WriteCache {
         }
     }
 
-    /// Makes durable what was answered.
+    /// Makes all answered writes durable.
     pub(super) fn flush(&mut self) {
         let answered = |(block, undos): (&u64, &Vec<Undo>)| {
             let last = undos.iter().rev().find(|undo| undo.answered)?;
@@ -130,7 +126,7 @@ impl WriteCache {
         }
     }
 
-    /// Makes durable what this block held after this write.
+    /// Makes the contents of this block after this write durable.
     fn make_durable(&mut self, block: u64, write: u64) {
         let Some(undos) = self.blocks.get_mut(&block) else {
             return;
@@ -144,12 +140,13 @@ impl WriteCache {
         }
     }
 
-    /// Number of blocks with content that is not durable.
+    /// Number of blocks with contents that are not durable.
     pub(super) fn blocks(&self) -> u64 {
         self.blocks.len() as u64
     }
 
-    /// Loses what a power cut loses, and is empty then. How many blocks went back.
+    /// Loses writes as in a power cut, and is empty afterwards. Returns the number of blocks that got earlier
+    /// contents.
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -158,7 +155,7 @@ impl WriteCache {
         let mut lost = 0;
         for (block, undos) in std::mem::take(&mut self.blocks) {
             let outcome = self.chances.below(undos.len() as u64 + 1) as usize;
-            // Behind the last of them is what the block holds now.
+            // The entry after the last write is the current contents of the block.
             if let Some(undo) = undos.get(outcome) {
                 file.write_all_at(&undo.before, block * BLOCK)?;
                 lost += 1;
@@ -183,7 +180,7 @@ mod tests {
     const BLOCKS: usize = 4;
     const SECTORS: usize = BLOCKS * 8;
 
-    /// A file with a cache before it.
+    /// A file with a cache in front of it.
     struct Cached {
         file: File,
         cache: WriteCache,
@@ -286,8 +283,8 @@ mod tests {
         assert_eq!(cached.cache.blocks(), 0);
     }
 
-    /// Contents that one block may have after a power cut: every content since the durable one, each with
-    /// true if the write that made it was answered.
+    /// Contents that a block may have after a power cut: every contents since the durable one, each with true if its
+    /// write was answered.
     #[derive(Clone)]
     struct Allowed(Vec<(Vec<u8>, u64, bool)>);
 
@@ -324,7 +321,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// After a cut each block holds one of the contents that it had since it was last durable.
+        /// After a cut each block has one of its contents since it was last durable.
         #[test]
         fn only_what_was_not_made_durable_is_lost(
             steps in proptest::collection::vec(step(), 1..60),

@@ -1,4 +1,4 @@
-//! The places of a volume that do not read back as they were written.
+//! The byte ranges of a volume that read back corrupted.
 
 use std::collections::BTreeSet;
 
@@ -7,19 +7,19 @@ use record::Nanos;
 use crate::model::Random;
 use crate::spec::{SECTOR, Span, VolumeSpec};
 
-/// Bits that are changed in corrupt bytes: several, and never none.
+/// Bits that are flipped in corrupt bytes: more than one, and never 0.
 pub(super) const CHANGED_BITS: u8 = 0xa5;
 
-/// The places that are corrupt. The lists are in order, and no two places in one touch.
+/// The corrupt ranges. The lists are sorted, and the ranges of a list do not touch.
 #[derive(Debug, Default)]
 pub(super) struct CorruptRanges {
-    /// Bad for good.
+    /// Permanently corrupt ranges.
     lasting: Vec<Span>,
-    /// Corrupt from this time on.
+    /// Ranges that become corrupt at this time.
     pending: Option<(Nanos, Vec<Span>)>,
-    /// Corrupt until they are written again.
+    /// Ranges that are corrupt until they are written again.
     transient: Vec<Span>,
-    /// Both of these together: a byte that is in both is changed once.
+    /// The union of both lists: a byte in both is flipped only once.
     bad: Vec<Span>,
 }
 
@@ -41,19 +41,19 @@ impl CorruptRanges {
         self.bad.is_empty() && self.pending.is_none()
     }
 
-    /// Corrupts a place now.
+    /// Corrupts a range now.
     pub(super) fn add(&mut self, place: Span) {
         self.transient.push(place);
         self.refresh();
     }
 
-    /// Places that are corrupt at this time.
+    /// The ranges that are corrupt at this time.
     pub(super) fn places(&mut self, elapsed: Option<Nanos>) -> &[Span] {
         self.apply_due(elapsed);
         &self.bad
     }
 
-    /// Changes what is corrupt in this buffer; whether anything was.
+    /// Flips the corrupt bytes in this buffer; true if there were any.
     pub(super) fn corrupt_reads(
         &mut self,
         buffer: &mut [u8],
@@ -76,7 +76,7 @@ impl CorruptRanges {
         changed
     }
 
-    /// Makes bytes sound that are written again, unless the place is bad for good.
+    /// Removes the corruption of written bytes, unless the range is permanently corrupt.
     pub(super) fn repair(&mut self, written: Span, elapsed: Option<Nanos>) {
         self.apply_due(elapsed);
         if overlapping(&self.transient, written).next().is_none() {
@@ -101,7 +101,7 @@ impl CorruptRanges {
         self.refresh();
     }
 
-    /// Corrupts what is to be corrupt by now.
+    /// Applies the corruption that is due by now.
     fn apply_due(&mut self, elapsed: Option<Nanos>) {
         let ripe = |after: Nanos| elapsed.is_some_and(|elapsed| after <= elapsed);
         if let Some((_, places)) = self.pending.take_if(|(after, _)| ripe(*after)) {
@@ -122,7 +122,7 @@ impl CorruptRanges {
     }
 }
 
-/// The same bytes in order, as few spans as can be.
+/// The same bytes as a sorted list with the minimum number of ranges.
 fn joined(mut spans: Vec<Span>) -> Vec<Span> {
     spans.sort_unstable();
     spans.dedup_by(|next, kept| {
@@ -135,7 +135,7 @@ fn joined(mut spans: Vec<Span>) -> Vec<Span> {
     spans
 }
 
-/// The parts of these spans, which are in order, that lie in another one.
+/// The parts of these sorted ranges that are in another range.
 fn overlapping(spans: &[Span], within: Span) -> impl Iterator<Item = Span> {
     let first = spans.partition_point(|span| span.end() <= within.offset);
     spans[first..]
@@ -143,7 +143,7 @@ fn overlapping(spans: &[Span], within: Span) -> impl Iterator<Item = Span> {
         .map_while(move |span| span.shared(within))
 }
 
-/// Sectors chosen by the seed, no two the same.
+/// Different sectors, chosen by the seed.
 fn random_places(spec: &VolumeSpec, seed: u64) -> impl Iterator<Item = Span> {
     let sectors = spec.size.0 / SECTOR.0;
     let mut random = Random::of(seed, u64::MAX - 3);
@@ -214,7 +214,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// Byte by byte, the lists say what a map of the bytes says.
+        /// The lists are compared byte by byte with a map of the bytes.
         #[test]
         fn it_is_a_set_of_bytes(
             steps in proptest::collection::vec((proptest::bool::ANY, 0_u64..40, 1_u64..12), 0..20),

@@ -1,5 +1,5 @@
-//! The data of a volume: a sparse file that has no name, on disk or in memory; the places in it that
-//! do not read back as they were written; and the writes that a power cut may take back.
+//! The data of a volume: a sparse file without a name, on disk or in memory; the ranges that read back corrupted; and
+//! the writes that a power cut may undo.
 
 mod cache;
 mod corrupt_ranges;
@@ -175,8 +175,8 @@ impl VolumeData {
         }
     }
 
-    /// Loses what a power cut loses: of the blocks of 4 KiB that hold writes that are not durable,
-    /// some go back to what they held before, as the seed says. How many did.
+    /// Loses unflushed data as in a power cut: some of the blocks of 4 KiB with writes that are not durable get their
+    /// earlier contents, chosen by the seed. Returns their number.
     ///
     /// # Errors
     /// When the file cannot be written.

@@ -1,4 +1,4 @@
-//! A small NBD client that keeps requests in flight and notes when each was answered.
+//! A small NBD client that keeps requests in flight and records when each was answered.
 
 use std::collections::HashMap;
 use std::io::{self, BufReader, Read, Write};
@@ -37,7 +37,7 @@ impl Client {
         let mut greeting = [0; 18];
         read.read_exact(&mut greeting).unwrap();
         assert_eq!(&greeting[..16], b"NBDMAGICIHAVEOPT");
-        // No zeros, and the option GO for the default export with no facts wanted.
+        // No zeros, and the option GO for the default export without information requests.
         let mut hello = 3_u32.to_be_bytes().to_vec();
         hello.extend(b"IHAVEOPT");
         hello.extend([7_u32, 6, 0].map(u32::to_be_bytes).concat());
@@ -55,12 +55,12 @@ impl Client {
         }
     }
 
-    /// Sends a request and gives its cookie.
+    /// Sends a request, and returns its cookie.
     pub(crate) fn send(&mut self, command: u16, offset: u64, length: u32, payload: &[u8]) -> u64 {
         self.send_with(0, command, offset, length, payload)
     }
 
-    /// Sends a write that is to be durable when it is answered, and waits for that.
+    /// Sends a write with FUA, and waits for its answer.
     pub(crate) fn force(&mut self, offset: u64, payload: &[u8]) -> Answer {
         self.send_with(1, WRITE, offset, payload.len() as u32, payload);
         self.answer().unwrap()
@@ -88,12 +88,12 @@ impl Client {
         self.sent
     }
 
-    /// Sends bytes as they are. A server that hangs up takes none.
+    /// Sends raw bytes. A server that has disconnected accepts none.
     pub(crate) fn send_raw(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.write.write_all(bytes)
     }
 
-    /// The next answer, whichever it is; `None` when the server hung up.
+    /// The next answer, for any request; `None` if the server disconnected.
     pub(crate) fn answer(&mut self) -> Option<Answer> {
         let mut head = [0; 16];
         self.read.read_exact(&mut head).ok()?;
@@ -117,7 +117,7 @@ impl Client {
         self.answer().unwrap()
     }
 
-    /// Keeps so many random requests in flight for a while, and gives all answers.
+    /// Keeps a number of random requests in flight for a while, and returns all answers.
     pub(crate) fn load(
         &mut self,
         command: u16,

@@ -1,5 +1,5 @@
-//! The machine on its own: power cuts, interruptions and the ways in which it can fail. It needs
-//! QEMU and Debian's packages; where they cannot be had, each test is skipped.
+//! The machine on its own: power cuts, interrupts and failures. It needs QEMU and Debian's packages; if they are not
+//! available, each test is skipped.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -19,7 +19,7 @@ use skip::skipped;
 
 use crate::specs::specs;
 
-/// Takes what a command writes, for a look at it while it runs.
+/// Collects the output of a command, to read it while the command runs.
 #[derive(Clone, Default)]
 struct CapturedOutput(Arc<Mutex<Vec<u8>>>);
 
@@ -54,7 +54,7 @@ impl CapturedOutput {
     }
 }
 
-/// A machine with one disk that is a file, or `None` where there is none to be had.
+/// A machine with one disk that is a file; `None` if a machine is not available.
 fn options(folder: &Path, script: &str) -> Option<MachineOptions> {
     let cache = default_cache(|name| std::env::var_os(name));
     let packages = check_emulator().and_then(|()| Packages::ensure(&cache, &mut |_| {}));
@@ -124,8 +124,8 @@ fn with_qemu_disks_and_ledger_outlive_a_power_cut() {
     assert_eq!(ledger.unwrap(), "written");
 }
 
-/// After a cut each file that was synced must be whole: it says which are. Then it writes blocks that
-/// nothing flushes, and files that it syncs, until the power is cut again.
+/// After a cut each synced file must be complete: the script reports which are. Then it writes blocks that nothing
+/// flushes, and files that it syncs, until the power is cut again.
 const SYNCED: &str = "set -e
     [ $DISKSMITH_LAB_BOOT -gt 1 ] || mkfs.ext4 -q /dev/vda
     mount /dev/vda /mnt
@@ -148,7 +148,7 @@ const SYNCED: &str = "set -e
         echo synced $name
     done";
 
-/// The words behind this one, of all whole lines.
+/// The words after this one in all complete lines.
 fn all_after(text: &str, word: &str) -> BTreeSet<String> {
     let whole = &text[..text.rfind('\n').map_or(0, |end| end + 1)];
     let lines = whole.lines().filter_map(|line| line.strip_prefix(word));
@@ -181,7 +181,7 @@ fn synced_files_survive(cuts: u32) {
             true => out.wait_for("listed\n"),
             false => out.wait_for(&format!("synced {boot}-5\n")),
         }
-        // Not always at the same step of what it does.
+        // At a different step of the script each time.
         std::thread::sleep(Duration::from_millis(u64::from(boot * 37 % 100)));
         machine.cut().unwrap();
         server.cut_power().unwrap();
@@ -257,7 +257,7 @@ fn with_qemu_every_byte_of_the_output_arrives_and_the_streams_stay_apart() {
     assert_eq!(err.text(), "bad\n");
 }
 
-/// Takes nothing for a moment, and then 100 kB a second.
+/// Reads nothing for a moment, and then 100 kB a second.
 #[derive(Clone)]
 struct Slow {
     heard: CapturedOutput,
@@ -289,7 +289,7 @@ impl Write for Slow {
 #[ignore = "long proof: make prove"]
 fn with_qemu_a_slow_reader_gets_every_byte_and_the_status() {
     let folder = tempfile::tempdir().unwrap();
-    // The first one leaves the command's group, and holds its output open.
+    // The first process leaves the command's group, and keeps its output open.
     let script = "setsid sleep 1000 & head -c 600000 /dev/zero; exit 7";
     let Some(mut options) = options(folder.path(), script) else {
         return;
@@ -300,7 +300,7 @@ fn with_qemu_a_slow_reader_gets_every_byte_and_the_status() {
     assert_eq!(ended.status, Some(7));
     assert_eq!(out.heard.0.lock().unwrap().len(), 600_000);
 
-    // A command that was done in time stays so, whenever its output is read.
+    // A command that ended in time counts as such, whenever its output is read.
     let script = "head -c 200000 /dev/zero; exit 7";
     options.command = ["sh", "-c", script].map(OsString::from).to_vec();
     let timeout = ended.booted_in.unwrap() * 3 + Duration::from_secs(5);

@@ -1,5 +1,5 @@
-//! Bytes of real arrays lie where `linux::mapping` says. The test runs itself again in the lab's machine, as
-//! its binary; where QEMU or Debian's packages cannot be had it is skipped.
+//! The bytes of real arrays are where `linux::mapping` computes them. The test runs itself again in the lab's machine;
+//! if QEMU or Debian's packages are not available, it is skipped.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -17,7 +17,7 @@ use linux::block::Devices;
 use linux::mapping::Map;
 use record::{Bytes, Ranges};
 
-/// Set in the machine, where the arrays are.
+/// Set in the machine that has the arrays.
 const IN_THE_MACHINE: &str = "DISKSMITH_TEST_IN_THE_MACHINE";
 
 /// The size of each of the machine's disks, in KiB. Those of the fourth and the last but two make the
@@ -27,7 +27,7 @@ const DISKS: [u64; 16] = [
     16384,
 ];
 
-/// The array, how often it has each byte, and its members.
+/// The array, the number of copies of each byte, and its members.
 const ARRAYS: [(&str, u64, &[&str]); 6] = [
     ("md0", 1, &["vda", "vdb", "vdc"]),
     ("md1", 1, &["vdd", "vde", "vdf"]),
@@ -37,7 +37,7 @@ const ARRAYS: [(&str, u64, &[&str]); 6] = [
     ("md5", 1, &["vdn", "vdo", "vdp"]),
 ];
 
-/// Makes them, and runs this test again.
+/// Creates the arrays, and runs this test again.
 const SCRIPT: &str = "set -e
     create() { mdadm --create \"$@\" >/tmp/said 2>&1 || { cat /tmp/said >&2; exit 1; }; }
     create /dev/md0 --run --level 0 --chunk 64 --raid-devices 3 /dev/vda /dev/vdb /dev/vdc
@@ -52,8 +52,8 @@ const SCRIPT: &str = "set -e
     export DISKSMITH_TEST_IN_THE_MACHINE=1
     disksmith --exact mapped_arrays::with_qemu_arrays_have_their_bytes_where_the_map_says --nocapture";
 
-/// A block of an array says of which one it is, and which of its blocks. There are several to a
-/// chunk; the machine is emulated, which makes smaller ones slow.
+/// A block of an array contains the names of the array and of the block. There are several blocks in a chunk; the
+/// machine is emulated, which makes smaller blocks slow.
 const BLOCK: u64 = 16 << 10;
 
 fn block(array: u64, number: u64) -> Vec<u8> {
@@ -66,7 +66,7 @@ fn block(array: u64, number: u64) -> Vec<u8> {
     reason = "the machine's test says how far it came"
 )]
 fn in_the_machine() {
-    // No other machine's arrays are written to, whatever its environment says.
+    // Arrays of other machines are not written to, even if the variable is set there.
     assert!(Path::new("/lab/command").exists());
     let root = Root::host();
     let devices = Devices::read(&root).unwrap();
@@ -77,7 +77,7 @@ fn in_the_machine() {
         let file = File::options().write(true).open(device.node()).unwrap();
         file.write_all_at(&all.concat(), 0).unwrap();
         file.sync_all().unwrap();
-        // The members' pages, which the array does not go through.
+        // Drops the pages of the members, which the array bypasses.
         std::fs::write("/proc/sys/vm/drop_caches", "3").unwrap();
 
         let mut found = 0;

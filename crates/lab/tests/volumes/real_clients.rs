@@ -1,5 +1,5 @@
-//! The programs that speak NBD in the world: libnbd's, QEMU's and fio. Each test says that it is
-//! skipped where its program is not installed (Debian: libnbd-bin, qemu-utils, fio).
+//! Real NBD clients: libnbd's, QEMU's and fio. A test whose program is not installed reports that it is skipped
+//! (Debian: libnbd-bin, qemu-utils, fio).
 
 use std::process::{Command, Output};
 
@@ -16,13 +16,13 @@ fn serve(groups: &[&str]) -> Server {
     Server::start(&specs(groups), &options).unwrap()
 }
 
-/// The volume's address on its unix socket.
+/// The volume's NBD URI on its unix socket.
 fn uri(server: &Server, volume: usize) -> String {
     let socket = server.volumes()[volume].socket();
     format!("nbd+unix:///?socket={}", socket.display())
 }
 
-/// Runs a program, `None` where it is not installed.
+/// Runs a program; `None` if it is not installed.
 fn run(program: &str, arguments: &[&str]) -> Option<String> {
     match Command::new(program).args(arguments).output() {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {

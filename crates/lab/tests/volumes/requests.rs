@@ -1,4 +1,4 @@
-//! Volumes as their clients see them: over real sockets, in real time.
+//! Volumes from the clients' side: over real sockets, in real time.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -24,7 +24,7 @@ fn connect(server: &Server, volume: usize) -> Client {
     Client::connect(server.volumes()[volume].socket())
 }
 
-/// Time for which a cap is watched.
+/// Time for which the rate is measured against a cap.
 const WATCHED: Duration = Duration::from_secs(3);
 
 /// Checks a measurement against the truth. A busy host may take its processors away for a while, and then it
@@ -244,7 +244,7 @@ fn corruption_failures_and_coldness_wait_for_the_beginning() {
     let server = Server::start(&specs(&[what]), &hold).unwrap();
     let volume = &server.volumes()[0];
     let mut client = connect(&server, 0);
-    // As a machine does that boots: later than anything would happen, it reads and writes.
+    // As by a machine that boots: it reads and writes after the times of all faults.
     std::thread::sleep(Duration::from_millis(20));
     assert_eq!(client.ask(WRITE, 0, 512, &[7; 512]).error, 0);
     assert_eq!(client.ask(READ, 0, 512, &[]).data, [7; 512]);
@@ -271,10 +271,10 @@ fn a_power_cut_ends_clients_and_takes_back_part_of_what_was_not_flushed() {
     for volume in 0..2 {
         let (mut one, mut other) = (connect(&server, volume), connect(&server, volume));
         assert_eq!(one.ask(WRITE, 0, 512 << 10, &half).error, 0);
-        // A flush on any connection covers what was answered on every one.
+        // A flush on any connection covers the answered writes of all connections.
         assert_eq!(other.ask(FLUSH, 0, 0, &[]).error, 0);
         assert_eq!(other.force(512 << 10, &[3; 256 << 10]).error, 0);
-        // A flush knows nothing of what is in flight when it comes.
+        // A flush does not cover requests that are in flight when it arrives.
         one.send(WRITE, 768 << 10, 256 << 10, &[4; 256 << 10]);
         one.send(FLUSH, 0, 0, &[]);
         assert!(one.answer().is_some() && one.answer().is_some());

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::{Error, RunProgram, command, pages};
 use crate::volume_id::VolumeId;
 
-/// Values of a filter in one request (Amazon EC2 API Reference, DescribeVolumes).
+/// Maximum number of values of a filter in one request (Amazon EC2 API Reference, DescribeVolumes).
 const MAX_VALUES: usize = 200;
 
 /// A volume as `aws ec2 describe-volumes` shows it.
@@ -20,17 +20,17 @@ pub struct EbsVolume {
     pub kind: Option<String>,
     /// Size in GiB.
     pub gib: Option<u64>,
-    /// Provisioned IOPS, or those that come with the size; `None` for types without.
+    /// Provisioned IOPS, or those that follow from the size; `None` for types without provisioned IOPS.
     pub iops: Option<u64>,
-    /// Provisioned MiB/s; `None` for types that sell none.
+    /// Provisioned MiB/s; `None` for types without provisioned throughput.
     pub mibps: Option<u64>,
     /// `creating`, `available`, `in-use`, `deleting`, `deleted` or `error`.
     pub state: Option<String>,
     /// Availability zone.
     pub zone: Option<String>,
-    /// The snapshot that it was made from.
+    /// The snapshot that it was created from.
     pub snapshot: Option<String>,
-    /// Attachments, of which few volumes have several.
+    /// Attachments; most volumes have at most one.
     pub attachments: Vec<Attachment>,
     /// Tags by key.
     pub tags: BTreeMap<String, String>,
@@ -42,7 +42,7 @@ pub struct EbsVolume {
 pub struct Attachment {
     /// The instance's id.
     pub instance_id: Option<String>,
-    /// The name that the instance was given, such as `/dev/sdf`.
+    /// Device name given at the attachment, such as `/dev/sdf`.
     pub device: Option<String>,
     /// `attaching`, `attached`, `detaching`, `detached` or `busy`.
     pub state: Option<String>,
@@ -55,7 +55,7 @@ struct Page {
     next_token: Option<String>,
 }
 
-/// A volume in an answer. What it lacks is left out of it, or null.
+/// A volume in an answer. Unknown values are absent or null.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
 struct VolumeResponse {
@@ -87,7 +87,7 @@ impl From<VolumeResponse> for EbsVolume {
             id: answer.volume_id.unwrap_or_default(),
             kind: answer.volume_type,
             gib: answer.size,
-            // Types without either have 0 in some answers.
+            // Some answers have 0 for types without these limits.
             iops: answer.iops.filter(|iops| *iops > 0),
             mibps: answer.throughput.filter(|mibps| *mibps > 0),
             state: answer.state,
@@ -101,7 +101,7 @@ impl From<VolumeResponse> for EbsVolume {
     }
 }
 
-/// The volumes of these ids that the account has in its region. One that is not there is left out.
+/// The volumes with these ids in the account and its region. An unknown id is left out.
 ///
 /// # Errors
 /// When `aws` fails.
@@ -119,7 +119,7 @@ pub fn by_id(
     Ok(found)
 }
 
-/// The volumes that a filter matches, in a region or in the one that `aws` is configured for.
+/// The volumes that a filter matches, in a region or in the configured one.
 ///
 /// # Errors
 /// When `aws` fails.

@@ -1,4 +1,4 @@
-//! Reading a device's folder in sysfs.
+//! Reads the folder of a device in sysfs.
 
 use std::fs;
 use std::path::Path;
@@ -14,13 +14,13 @@ use record::sample::DeviceNumber;
 /// Sizes in sysfs are in sectors of this many bytes, whatever the device's own block size.
 const SECTOR: u64 = 512;
 
-/// A device, and for a partition the name of its disk.
+/// A device, and the name of its disk if it is a partition.
 pub(super) struct RawDevice {
     device: Device,
     disk: Option<String>,
 }
 
-/// Reads the device at `class/block/NAME`. `None` when it has no number: it is going away.
+/// Reads the device at `class/block/NAME`. `None` if it has no number, because it is being removed.
 pub(super) fn read_device(
     folder: &Path,
     serial: impl Fn(DeviceNumber, &str) -> Serial,
@@ -77,7 +77,8 @@ fn flag(path: &Path) -> Option<bool> {
     number::<u32>(path).map(|value| value != 0)
 }
 
-/// The word in brackets of `none [mq-deadline] kyber`; a lone word without brackets is the choice.
+/// The selected word, in brackets, of a line like `none [mq-deadline] kyber`; a single word without brackets is
+/// selected.
 fn chosen(schedulers: &str) -> Option<String> {
     let bracketed = schedulers
         .split_once('[')
@@ -91,8 +92,8 @@ fn chosen(schedulers: &str) -> Option<String> {
     bracketed.or_else(lone).map(str::to_owned)
 }
 
-/// Kind of a device, and for a partition its disk's name. The disk's number is not known yet; [`link`] fills
-/// it in.
+/// Kind of a device, and the name of its disk if it is a partition. The disk's number is not known yet; [`link`] adds
+/// it.
 fn kind_of(folder: &Path, sysfs_name: &str) -> (BlockDeviceKind, Option<String>) {
     if let Some(number) = number(&folder.join("partition")) {
         let unknown = DeviceNumber::new(0, 0);
@@ -133,13 +134,13 @@ fn has_number_after(name: &str, prefix: &str) -> bool {
         .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// The folder of a partition lies in that of its disk, once the link in `class/block` is followed.
+/// The folder of a partition is inside that of its disk, after the link in `class/block` is resolved.
 fn disk_of(folder: &Path) -> Option<String> {
     last_part(fs::canonicalize(folder).ok()?.parent()?)
 }
 
-/// NVMe and SCSI say `model`, MMC says `name`. SCSI keeps the vendor apart; that of virtio and PCI
-/// is a number, and libata's is always "ATA".
+/// The model's name: NVMe and SCSI have it in `model`, MMC in `name`. SCSI has a separate vendor; that of virtio and
+/// PCI is a number, and libata's is always "ATA".
 fn model_of(folder: &Path) -> Option<String> {
     let device = folder.join("device");
     let model = attribute(&device.join("model")).or_else(|| attribute(&device.join("name")))?;
@@ -151,7 +152,7 @@ fn model_of(folder: &Path) -> Option<String> {
     })
 }
 
-/// Tells each partition which disk it is of, and gives it what the disk says of both.
+/// Sets the disk of each partition, and copies the attributes that partitions share with their disk.
 pub(super) fn link(found: Vec<RawDevice>) -> Vec<Device> {
     let disks: Vec<Device> = found.iter().map(|raw| raw.device.clone()).collect();
     found

@@ -1,4 +1,4 @@
-//! One block device: its number, its kind and what it says of itself.
+//! One block device: its number, its kind and its attributes.
 
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use record::raid::MdLevel;
 use crate::root::{Root, names_in, number};
 use record::sample::DeviceNumber;
 
-/// The number of a block device's node; `None` when the path leads to no such node.
+/// The number of a block device's node; `None` if the path is not such a node.
 pub(super) fn number_of_node(path: &Path) -> Option<DeviceNumber> {
     let metadata = std::fs::metadata(path).ok()?;
     metadata
@@ -21,20 +21,20 @@ pub(super) fn number_of_node(path: &Path) -> Option<DeviceNumber> {
 /// Kind of a block device, with what it lies on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BlockDeviceKind {
-    /// A disk, real or virtual, or anything that calls itself neither of the others.
+    /// A disk, real or virtual, or any device of another kind than those below.
     Disk,
     /// A part of a disk.
     Partition {
-        /// Disk that it is a part of.
+        /// Disk that it belongs to.
         of: DeviceNumber,
         /// Number in the partition table.
         number: u32,
     },
     /// A loop device (loop(4)).
     Loop {
-        /// The file that it shows; `None` when it is not in use.
+        /// Path of the backing file; `None` if it is not in use.
         backing_file: Option<PathBuf>,
-        /// The device that it shows, when the file is a device's node.
+        /// The backing device, if the path is a device's node.
         backing_device: Option<DeviceNumber>,
     },
     /// A device-mapper device: LVM, dm-crypt, multipath.
@@ -78,9 +78,9 @@ pub struct Device {
     pub model: Option<String>,
     /// The serial number; on EBS the volume id.
     pub serial: Option<String>,
-    /// The name that is unique in the world.
+    /// The worldwide unique name (WWID).
     pub wwid: Option<String>,
-    /// True if it calls itself rotational. Many virtual disks do, and do not.
+    /// True if the kernel reports it as rotational; unreliable for virtual disks.
     pub rotational: Option<bool>,
     /// The I/O scheduler in use.
     pub scheduler: Option<String>,
@@ -88,21 +88,21 @@ pub struct Device {
     pub read_ahead: Option<Bytes>,
     /// The kernel's view of its write cache: `write back` or `write through`.
     pub write_cache: Option<String>,
-    /// The smallest unit that it takes.
+    /// Logical block size: the smallest request.
     pub logical_block: Option<Bytes>,
-    /// The smallest unit that it writes without reading first.
+    /// Physical block size: the smallest write without a read before.
     pub physical_block: Option<Bytes>,
-    /// The names of the devices that are built on it: md, dm, bcache. Names, since a holder that is
-    /// not listed, or not yet, is a holder all the same.
+    /// The names of the devices that are built on it: md, dm, bcache. Names and not numbers, since a holder that is
+    /// not listed, or not yet, is a holder too.
     pub holders: Vec<String>,
     /// The names of the devices that it is built on.
     pub slaves: Vec<String>,
 }
 
 impl Device {
-    /// Name that lasts over boots: the one that is unique in the world or, without one, the serial number,
-    /// and of a partition its number too. (Two namespaces of one NVMe controller share the serial number and
-    /// differ in the name.) `None` where the disk has neither.
+    /// Name that is stable across boots: the WWID or, without one, the serial number, followed by the number of a
+    /// partition. (Two namespaces of an NVMe controller share the serial number and differ in the WWID.) `None` if the
+    /// disk has neither.
     pub fn identity(&self) -> Option<String> {
         let disk = self.wwid.as_ref().or(self.serial.as_ref())?;
         Some(match self.kind {
@@ -116,23 +116,22 @@ impl Device {
         self.name.replace('/', "!")
     }
 
-    /// True if the kernel counts its I/O. `queue/iostats` turns that off, which some do for speed (Linux,
+    /// True if the kernel counts its I/O; `queue/iostats` can disable that for speed (Linux,
     /// Documentation/ABI/stable/sysfs-block).
     pub fn is_counted(&self, root: &Root) -> bool {
         let disk = root.sys.join("class/block").join(self.sysfs_name());
         number::<u32>(&disk.join("queue/iostats")) != Some(0)
     }
 
-    /// Number of the disk in the sequence of all disks since the boot, which no two have (`diskseq`, Linux 5.15,
-    /// Documentation/ABI/stable/sysfs-block). A partition has none of its own.
+    /// Sequence number of the disk, unique since the boot (`diskseq`, Linux 5.15,
+    /// Documentation/ABI/stable/sysfs-block). A partition has none.
     pub fn sequence(&self, root: &Root) -> Option<u64> {
         let disk = root.sys.join("class/block").join(self.sysfs_name());
         number(&disk.join("diskseq"))
     }
 
-    /// Number of requests that its queues take together: `queue/nr_requests` for each of the hardware's
-    /// queues, which have a folder each below `mq`. `None` of devices that pass requests on and keep no
-    /// queue, and of partitions.
+    /// Number of requests that its queues hold together: `queue/nr_requests` times the number of hardware queues, each
+    /// a folder below `mq`. `None` for devices that pass requests on without a queue, and for partitions.
     pub fn queue_depth(&self, root: &Root) -> Option<u32> {
         let disk = root.sys.join("class/block").join(self.sysfs_name());
         let queues = names_in(&disk.join("mq")).ok()?.len();
@@ -141,9 +140,8 @@ impl Device {
         (depth > 0).then_some(depth)
     }
 
-    /// The largest request that it is sent, in which the kernel splits larger ones and counts each
-    /// (Documentation/ABI/stable/sysfs-block, `max_sectors_kb`). `None` where it does not say, as of
-    /// a partition.
+    /// Maximum size of a request to the device: the kernel splits larger ones and counts each part
+    /// (Documentation/ABI/stable/sysfs-block, `max_sectors_kb`). `None` if unknown, as for a partition.
     pub fn largest_request(&self, root: &Root) -> Option<Bytes> {
         let disk = root.sys.join("class/block").join(self.sysfs_name());
         number::<u64>(&disk.join("queue/max_sectors_kb")).map(Bytes::kib)
@@ -154,12 +152,12 @@ impl Device {
         Path::new("/dev").join(&self.name)
     }
 
-    /// True if nothing can be read from it: a loop device not in use, a drive without medium.
+    /// True if it has no data to read: a loop device that is not in use, or a drive without a medium.
     pub fn is_empty(&self) -> bool {
         self.size.0 == 0
     }
 
-    /// The disk that it is a partition of.
+    /// The disk of a partition.
     pub fn partition_of(&self) -> Option<DeviceNumber> {
         match self.kind {
             BlockDeviceKind::Partition { of, .. } => Some(of),
@@ -167,7 +165,7 @@ impl Device {
         }
     }
 
-    /// The path of the file that it shows, in the mount namespace where that was made; `None` unless it is a loop
+    /// Path of the backing file, in the mount namespace where the loop device was set up; `None` unless it is a loop
     /// device in use.
     pub fn backing_file(&self) -> Option<&Path> {
         match &self.kind {
@@ -176,7 +174,7 @@ impl Device {
         }
     }
 
-    /// The device that it shows, for a loop device on another device.
+    /// The backing device of a loop device.
     pub fn loop_on(&self) -> Option<DeviceNumber> {
         match self.kind {
             BlockDeviceKind::Loop { backing_device, .. } => backing_device,
@@ -184,7 +182,7 @@ impl Device {
         }
     }
 
-    /// Path of the node, with the device's kind where the name does not tell: `/dev/dm-0 (LVM volume vg-data)`.
+    /// Path of the node, with the kind of the device if the name does not show it: `/dev/dm-0 (LVM volume vg-data)`.
     pub fn label(&self) -> String {
         let node = self.node();
         match self.kind {
@@ -195,7 +193,7 @@ impl Device {
         }
     }
 
-    /// Kind of the device in a word or two for people: `LVM volume vg-data`, `raid10 array`, `partition`.
+    /// Kind of the device in a few words: `LVM volume vg-data`, `raid10 array`, `partition`.
     pub fn title(&self) -> String {
         match &self.kind {
             BlockDeviceKind::Disk => "disk".to_owned(),
@@ -217,7 +215,7 @@ impl Device {
     }
 }
 
-/// Owner of a device-mapper device, by the beginning of its id.
+/// Owner of a device-mapper device, by the prefix of its id.
 fn mapper_kind(uuid: Option<&str>) -> &'static str {
     let owner = uuid.and_then(|uuid| uuid.split('-').next()).unwrap_or("");
     match owner {

@@ -1,4 +1,4 @@
-//! Devices that a path lies on.
+//! Devices that hold the data of a path.
 
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -10,17 +10,17 @@ use super::{DeviceNumber, Devices};
 use crate::mounts::{Mount, Mounts};
 use crate::root::{self, Error, Result, Root};
 
-/// An overlay may lie on an overlay; deeper than this is a circle.
+/// Maximum depth of overlays on overlays; a deeper one is a cycle.
 const MAX_OVERLAY_DEPTH: usize = 8;
 
-/// Place of a path's data.
+/// Location of a path's data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DataLocation {
-    /// The block devices: one as a rule, several for a btrfs over more than one. Empty where there
-    /// is none: tmpfs, NFS, FUSE, ZFS.
+    /// The block devices: usually one, several for a btrfs over more than one. Empty without a block device: tmpfs,
+    /// NFS, FUSE, ZFS.
     pub devices: Vec<DeviceNumber>,
-    /// The mount that the path lies on; `None` for a device's node, whose data is not on the mount
-    /// that holds the node.
+    /// The mount that the path is on; `None` for a device's node, whose data is not on the mount that contains the
+    /// node.
     pub mount: Option<Mount>,
 }
 
@@ -32,7 +32,7 @@ pub fn device_of(root: &Root, devices: &Devices, path: &Path) -> Result<Option<D
     Ok(place_of(root, devices, path)?.devices.first().copied())
 }
 
-/// The devices that a path's data lies on.
+/// The devices that hold a path's data.
 ///
 /// # Errors
 /// When the path, or the list of mounts, cannot be read.
@@ -66,8 +66,8 @@ pub fn place_of(root: &Root, devices: &Devices, path: &Path) -> Result<DataLocat
     })
 }
 
-/// The number of the mount that a path lies on (statx(2), Linux 5.8); it is right even where one
-/// mount hides another, which the paths alone do not tell.
+/// The id of the mount that a path is on (statx(2), Linux 5.8); it is right even if one mount hides another, which the
+/// paths alone do not show.
 fn mount_id(path: &Path) -> Option<u64> {
     let found = rustix::fs::statx(CWD, path, AtFlags::empty(), StatxFlags::MNT_ID).ok()?;
     let known = found.stx_mask & StatxFlags::MNT_ID.bits() != 0;
@@ -75,7 +75,7 @@ fn mount_id(path: &Path) -> Option<u64> {
 }
 
 impl Mount {
-    /// The block devices of the file system that is mounted here.
+    /// The block devices of the mounted file system.
     pub fn devices(&self, root: &Root, devices: &Devices, mounts: &Mounts) -> Vec<DeviceNumber> {
         self.devices_to_depth(root, devices, mounts, MAX_OVERLAY_DEPTH)
     }
@@ -120,7 +120,7 @@ impl Mount {
     }
 }
 
-/// A btrfs may span several devices while mountinfo names one. All of them are listed under
+/// Devices of a btrfs, which may be several while mountinfo names one. All are listed under
 /// `/sys/fs/btrfs/UUID/devices` (Documentation of btrfs, section sysfs interface).
 fn btrfs_devices(root: &Root, devices: &Devices, source: &Path) -> Vec<DeviceNumber> {
     let Some(named) = devices.at_path(root, source) else {

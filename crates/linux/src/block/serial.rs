@@ -1,8 +1,8 @@
-//! Serial numbers, which some drivers ask the disk itself for.
+//! Serial numbers, which some drivers request from the disk itself.
 //!
-//! `serial_show` of virtio_blk sends a request to the disk and waits for the answer
-//! (drivers/block/virtio_blk.c): behind a full queue that takes as long as everything before it, and from
-//! a disk that hangs no answer comes. No signal ends that wait.
+//! `serial_show` of virtio_blk sends a request to the disk and waits for the answer (drivers/block/virtio_blk.c):
+//! behind a full queue it waits for all earlier requests, and a disk that hangs never answers. No signal interrupts
+//! that wait.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,26 +13,26 @@ use std::time::Duration;
 
 use crate::root::attribute;
 
-/// Timeout for a disk's own answer where the caller must not be delayed. An idle disk answers in
-/// some milliseconds.
+/// Timeout for a disk's own answer where the caller must not be delayed. An idle disk answers within some
+/// milliseconds.
 const TIMEOUT: Duration = Duration::from_millis(100);
 
-/// The attributes that are being read: what hangs is not read a second time.
+/// The attributes that are being read: a read that hangs is not started a second time.
 static UNDER_WAY: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
-/// Permission to wait for a disk's serial number.
+/// How long to wait for a disk's serial number.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Wait {
-    /// Waits for as long as it takes.
+    /// Without a time limit.
     Always,
-    /// Waits for a tenth of a second: without an answer by then there is none.
+    /// For a tenth of a second; after that the serial number counts as missing.
     Briefly,
 }
 
 /// The serial number of the disk with this folder in sysfs.
 ///
-/// virtio has `serial` next to the queue, NVMe and MMC with the controller, SCSI in the page of
-/// vital product data 0x80, which is four bytes of header and then text (SPC-4, 7.8.15).
+/// virtio has `serial` beside the queue, NVMe and MMC at the controller, SCSI in the page 0x80 of vital product data,
+/// which has a header of four bytes followed by text (SPC-4, 7.8.15).
 pub(super) fn serial_of(folder: &Path, wait: Wait) -> Option<String> {
     let file = folder.join("serial");
     let own = match wait {
@@ -49,11 +49,11 @@ pub(super) fn serial_of(folder: &Path, wait: Wait) -> Option<String> {
 }
 
 fn under_way() -> MutexGuard<'static, BTreeSet<PathBuf>> {
-    // A set is whole between any two of its methods.
+    // The set is consistent between any two of its methods.
     UNDER_WAY.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Reads on a thread of its own, which stays where the disk does not answer.
+/// Reads on a separate thread, which is abandoned if the disk does not answer.
 fn read_briefly(path: PathBuf) -> Option<String> {
     if !under_way().insert(path.clone()) {
         return None;
@@ -78,7 +78,7 @@ fn read_briefly(path: PathBuf) -> Option<String> {
 pub(super) enum Serial {
     /// The serial number is known.
     Known(String),
-    /// The device is asked for it.
+    /// The device is queried.
     FromDevice(Wait),
 }
 
@@ -93,7 +93,7 @@ mod tests {
     fn a_disk_that_does_not_answer_blocks_no_caller_and_is_read_once() {
         let folder = tempfile::tempdir().unwrap();
         let serial = folder.path().join("serial");
-        // Opening a pipe for reading waits for a writer.
+        // Opening a named pipe for reading waits for a writer.
         rustix::fs::mknodat(
             rustix::fs::CWD,
             &serial,

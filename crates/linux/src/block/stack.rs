@@ -1,11 +1,11 @@
-//! The stack of devices: each with those that it lies on.
+//! The stack of devices: for each, the devices below and above it.
 
 use super::{Device, DeviceNumber, Devices};
 
 impl Devices {
-    /// The devices that a device lies on directly: a partition's disk, an array's members, a
-    /// volume's physical volumes, the device that a loop device shows. A loop device on a file is
-    /// the end: what it does to the file's disk passes through a file system.
+    /// The devices directly below a device: a partition's disk, an array's members, a volume's physical volumes, the
+    /// backing device of a loop device. A loop device with a backing file is the end of the stack: its I/O goes
+    /// through a file system.
     pub fn parents(&self, number: DeviceNumber) -> Vec<&Device> {
         let Some(device) = self.get(number) else {
             return Vec::new();
@@ -19,8 +19,7 @@ impl Devices {
             .collect()
     }
 
-    /// The devices that lie on a device directly: its partitions, its holders, and loop devices
-    /// that show it.
+    /// The devices directly above a device: its partitions, its holders, and loop devices backed by it.
     pub fn children(&self, number: DeviceNumber) -> Vec<&Device> {
         let Some(below) = self.get(number) else {
             return Vec::new();
@@ -35,18 +34,18 @@ impl Devices {
             .collect()
     }
 
-    /// Everything below a device, nearest first, without the device itself.
+    /// All devices below a device, nearest first, without the device itself.
     pub fn below(&self, number: DeviceNumber) -> Vec<&Device> {
         self.walk(number, |number| self.parents(number))
     }
 
-    /// Everything that lies on a device, nearest first, without the device itself.
+    /// All devices above a device, nearest first, without the device itself.
     pub fn stack_above(&self, number: DeviceNumber) -> Vec<&Device> {
         self.walk(number, |number| self.children(number))
     }
 
-    /// The devices at the bottom of a stack, which do the work: the disks under a partition, an
-    /// array or a volume. A disk is its own; one that the kernel does not list has none.
+    /// The devices at the bottom of a stack, which do the work: the disks below a partition, an array or a volume; for
+    /// a disk, the disk itself. Empty for a device that the kernel does not list.
     pub fn stack_below(&self, number: DeviceNumber) -> Vec<&Device> {
         self.get(number)
             .into_iter()
@@ -55,7 +54,7 @@ impl Devices {
             .collect()
     }
 
-    /// All devices that `next` leads to. Each device comes once, so a loop in the links ends.
+    /// All devices reachable by `next`, each once, so that a cycle ends.
     fn walk<'a>(
         &'a self,
         from: DeviceNumber,

@@ -1,11 +1,11 @@
-//! The whole statistics page of a volume of EC2, and the difference of two.
+//! The whole statistics page of an EC2 volume, and the difference of two.
 //!
-//! Behind the counters, from byte 512 on, lie two histograms, of reads and of writes: the number of
-//! bins in eight bytes, and 64 bins of 24 bytes each: their bounds in microseconds and a count of 32
-//! bits, which wraps. The page of an instance store has the same form, but it knows only one kind of cap, the
-//! volume's own, and counts it where a volume of EBS counts that of the instance (EC2 User Guide, "Amazon EC2
-//! instance store volume detailed performance statistics": `instance_store_volume_performance_exceeded_iops`
-//! and `_tp`; that these are the third and fourth of the four times is in the plugin of nvme-cli).
+//! After the counters, from byte 512 on, there are two histograms, of reads and of writes. Each has the number of bins
+//! in eight bytes, and 64 bins of 24 bytes each: their bounds in microseconds and a count of 32 bits, which wraps. The
+//! page of an instance store has the same form, but it has only one kind of cap, the volume's own, counted in the
+//! fields of an EBS volume's instance cap (EC2 User Guide, "Amazon EC2 instance store volume detailed performance
+//! statistics": `instance_store_volume_performance_exceeded_iops` and `_tp`; that these are the third and fourth of
+//! the four times is in the plugin of nvme-cli).
 
 use std::fs::File;
 use std::io;
@@ -15,15 +15,15 @@ use record::sample::{LatencyBin, TimeOverLimits, VendorPage, VendorSample};
 
 use super::{MAGIC, VolumeCounters, magic, read_page};
 
-/// An instance store's page begins with this number.
+/// Magic number at the start of an instance store's page.
 const INSTANCE_STORE_MAGIC: u32 = 0xEC2C_0D7E;
-/// Start of the histogram of reads.
+/// Offset of the histogram of reads.
 const HISTOGRAMS: usize = 512;
-/// A histogram has room for so many bins.
+/// Maximum number of bins of a histogram.
 const MAX_BINS: usize = 64;
-/// A bin's bytes.
+/// Size of a bin, in bytes.
 const BIN: usize = 24;
-/// A histogram's bytes.
+/// Size of a histogram, in bytes.
 const HISTOGRAM: usize = 8 + MAX_BINS * BIN;
 /// Model name of an EBS volume (EC2 User Guide, "Identify the EBS device").
 const EBS_MODEL: &str = "Amazon Elastic Block Store";
@@ -48,17 +48,17 @@ pub struct StatsPage {
 }
 
 impl StatsPage {
-    /// True if a disk of this model has the page. It is sent to no other: what a page of this number is
-    /// elsewhere, its maker alone knows.
+    /// True if a disk of this model has the page. It is read from no other disk: there the page with this number has a
+    /// vendor-specific meaning.
     pub fn is_had_by(model: &str) -> bool {
         [EBS_MODEL, INSTANCE_STORE_MODEL].contains(&model.trim())
     }
 
-    /// Reads the page of the whole disk that an open device is. Only root may. A controller that is
-    /// stuck keeps the caller for as long as its time limit (`nvme_core.admin_timeout`, 60 s).
+    /// Reads the page of an opened whole disk. Only root may. A controller that hangs blocks the caller for its time
+    /// limit (`nvme_core.admin_timeout`, 60 s).
     ///
     /// # Errors
-    /// When the kernel or the volume refuses, or answers with another page.
+    /// When the kernel or the volume refuses, or returns another page.
     pub fn read(device: &File) -> io::Result<StatsPage> {
         let page = read_page(device)?;
         StatsPage::parse(page.as_slice()).ok_or_else(|| {
@@ -69,7 +69,7 @@ impl StatsPage {
         })
     }
 
-    /// Reads a page. `None` where it begins as none of both does, or is too short.
+    /// Parses a page. `None` if it has neither magic number, or is too short.
     pub fn parse(page: &[u8]) -> Option<StatsPage> {
         let owner = match magic(page)? {
             MAGIC => VendorPage::Ebs,
@@ -84,8 +84,8 @@ impl StatsPage {
         })
     }
 
-    /// Counts since an earlier reading, `length` ago. `None` where a counter went back, as when another
-    /// volume was attached, or where the pages are of different owners.
+    /// Counts since an earlier reading, `length` ago. `None` if a counter decreased, for example because another
+    /// volume was attached, or if the pages are of different vendors.
     pub fn since(&self, before: &StatsPage, length: Nanos) -> Option<VendorSample> {
         if self.page != before.page {
             return None;
@@ -151,7 +151,7 @@ fn more_in_bins(now: &[Bin], before: &[Bin]) -> Vec<LatencyBin> {
         .filter(|(now, before)| now.from_us == before.from_us && now.count != before.count)
         .map(|(now, before)| LatencyBin {
             from: nanos(now.from_us),
-            // The last bin ends by its fields at the largest number, or where it begins.
+            // The upper bound of the last bin is the largest number, or equals its lower bound.
             to: (now.to_us > now.from_us && now.to_us < u64::MAX).then(|| nanos(now.to_us)),
             count: u64::from(now.count.wrapping_sub(before.count)),
         })

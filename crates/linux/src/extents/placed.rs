@@ -1,4 +1,4 @@
-//! Place of a file's data on its file system's device.
+//! Positions of a file's data on its file system's device.
 
 use std::fs::File;
 use std::io;
@@ -10,14 +10,14 @@ use rustix::ioctl::{Getter, Opcode, ioctl, opcode};
 use super::{Extent, ExtentsError, Sync, walk};
 use crate::space;
 
-/// A run of a file, and where it is.
+/// A contiguous range of a file, and its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LocatedExtent {
     /// Start in the file, in bytes.
     pub logical: u64,
     /// Length, in bytes.
     pub length: u64,
-    /// Place of the run.
+    /// Position of the range.
     pub place: ExtentLocation,
     /// True if other files, or snapshots, have the same blocks.
     pub shared: bool,
@@ -25,23 +25,22 @@ pub struct LocatedExtent {
     pub encoded: bool,
 }
 
-/// Place of a run of a file. Ranges are bytes of the file system's device.
+/// Position of a range of a file. Ranges are bytes of the file system's device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ExtentLocation {
-    /// Blocks of its own, which a read of the file reads.
+    /// Blocks of this file alone, which a read of the file reads.
     Written(Range<u64>),
-    /// Blocks that are allocated and were never written. A read of the file is answered with zeros and leaves them
-    /// alone.
+    /// Blocks that are allocated and were never written. A read of the file returns zeros without reading them.
     Unwritten(Range<u64>),
-    /// A block that holds other things too, such as the inode: part of the metadata.
+    /// A block that also contains other data, such as an inode: part of the metadata.
     Unaligned,
-    /// Memory only so far, or the file system does not say.
+    /// Data that is only in memory, or has no reported position.
     Nowhere,
 }
 
 impl LocatedExtent {
-    /// The bytes of the device that a read of this run of the file reads. What was never written is
-    /// not among them: it is allocated space, no more urgent than any other.
+    /// The bytes of the device that a read of this range of the file reads. Unwritten blocks are not included: they
+    /// are allocated space, no more urgent than any other.
     pub fn on_device(&self) -> Option<Range<u64>> {
         match &self.place {
             ExtentLocation::Written(range) => Some(range.clone()),
@@ -75,46 +74,45 @@ impl From<Extent> for LocatedExtent {
     }
 }
 
-/// Reason for which the place of a file's data on the device of its file system cannot be determined.
+/// Reason why the position of a file's data on the device of its file system cannot be determined.
 #[derive(Debug, thiserror::Error)]
 pub enum LocationUnknown {
     /// The file system, or this kind of file, has no FIEMAP.
     #[error("the file system does not list the places of this file's data")]
     NoMap,
-    /// The file system lists places, and not as offsets on the one device that it is mounted from.
+    /// The file system reports positions, but not as offsets on the one device that it is mounted from.
     #[error(
         "the places that this type of file system ({0:#x}) lists are not offsets on its device; \
          those of ext4 and XFS are"
     )]
     OtherPlaces(u32),
-    /// The file is on the realtime device of an XFS, which is not the one that it is mounted from.
+    /// The file is on the realtime device of an XFS, which is not the device that it is mounted from.
     #[error("the file's data is on the realtime device of its file system")]
     Realtime,
     /// The kind of file system or file could not be read.
     #[error("the kind of the file could not be read: {0}")]
     Kind(#[source] io::Error),
-    /// The kernel failed to list them.
+    /// The kernel failed to list the extents.
     #[error(transparent)]
     Failed(#[from] ExtentsError),
 }
 
-/// Calls `each` for every run of a file that is allocated or only in memory, in order, until it
-/// breaks off; holes are not listed.
+/// Calls `each` for every range of a file that is allocated or only in memory, in order, until it breaks; holes are
+/// not listed.
 ///
-/// A file may have millions of runs: one batch of 256 is held at a time, and each batch is requested
-/// from where the last one ended, so that a file which changes meanwhile may be listed as it never
-/// was (linux, Documentation/filesystems/fiemap.rst; include/uapi/linux/fiemap.h).
+/// A file may have millions of extents: one batch of 256 is held at a time, and each batch continues where the one
+/// before ended. A file that changes meanwhile may thus be listed in a state that it never had (linux,
+/// Documentation/filesystems/fiemap.rst; include/uapi/linux/fiemap.h).
 ///
-/// Nothing is written back first: FIEMAP_FLAG_SYNC would write to the very disk whose state is to be
-/// found out, once a file, and what has no place on it yet was not there to be read.
+/// Nothing is written back first: FIEMAP_FLAG_SYNC would write to the disk whose state is examined, once a file, and
+/// data without a position was not on the disk anyway.
 ///
-/// Answers come from ext2, ext3, ext4 and XFS, whose places are offsets on the device that they are
-/// mounted from. Elsewhere they need not be: btrfs lists addresses of its own that its chunk tree
-/// leads from to a device, F2FS and bcachefs count over several devices, and network file systems
-/// pass on what their servers say.
+/// Supported are ext2, ext3, ext4 and XFS, whose positions are offsets on the device that they are mounted from.
+/// Others need not be: btrfs reports logical addresses that its chunk tree maps to devices, F2FS and bcachefs number
+/// several devices continuously, and network file systems pass on what their servers report.
 ///
 /// # Errors
-/// When the places cannot be determined, or the kernel fails to list them.
+/// When the positions cannot be determined, or the kernel fails to list them.
 pub fn placed(
     file: &File,
     mut each: impl FnMut(LocatedExtent) -> ControlFlow<()>,
@@ -185,7 +183,7 @@ mod tests {
             (0x800, ExtentLocation::Unwritten(4096..12288)),
             (0x2, ExtentLocation::Nowhere),
             (0x6, ExtentLocation::Nowhere),
-            // XFS and ext4 mark as unwritten what waits in memory to become written.
+            // XFS and ext4 mark delayed data as unwritten.
             (0x806, ExtentLocation::Nowhere),
             (0x300, ExtentLocation::Unaligned),
             (0x500, ExtentLocation::Unaligned),

@@ -7,12 +7,12 @@ use super::*;
 
 const MIB: u64 = 1 << 20;
 
-/// A file on the file system of the build, which is a real one more often than /tmp.
+/// A file in the folder of the build, which is on a disk more often than /tmp.
 fn disk_file() -> File {
     tempfile::tempfile_in(env!("CARGO_MANIFEST_DIR")).unwrap()
 }
 
-/// True if the file system tells what is unwritten, as ext4 and XFS do.
+/// True if the file system reports unwritten extents, as ext4 and XFS do.
 fn has_map(file: &File) -> bool {
     let known = map(file, 0, MIB).unwrap().is_some();
     if !known {

@@ -8,13 +8,13 @@ use crate::mounts::{Mount, Mounts};
 use crate::process::group_membership;
 use crate::root::{Root, attribute, number};
 
-/// The tightest limit on this process's memory, from its control group up to the topmost that can be
-/// seen. The page cache counts against it, so a file that is larger cannot be cached whole.
+/// The lowest memory limit of this process's control group and its visible ancestors. The page cache counts against
+/// it, so a larger file cannot be cached completely.
 ///
-/// Version 2 has `memory.max`, and `memory.high` above which memory is taken back
+/// Version 2 has `memory.max`, and `memory.high` above which memory is reclaimed
 /// (Documentation/admin-guide/cgroup-v2.rst); version 1 has `memory.limit_in_bytes`
-/// (Documentation/admin-guide/cgroup-v1/memory.rst). Both may be mounted at once, and then only one
-/// of them holds the memory controller.
+/// (Documentation/admin-guide/cgroup-v1/memory.rst). Both may be mounted at once, and then only one of them has the
+/// memory controller.
 pub(super) fn memory_limit(root: &Root) -> Option<Bytes> {
     let groups = attribute(&root.proc.join("self/cgroup"))?;
     let mounts = Mounts::read(root).ok()?;
@@ -41,23 +41,22 @@ fn has(list: &str, word: &str) -> bool {
     list.split(',').any(|one| one == word)
 }
 
-/// The smallest number in these files, from the group's folder up to where the hierarchy is mounted.
+/// The smallest number in these files, from the group's folder up to the mount point of the hierarchy.
 fn tightest(root: &Root, mount: &Mount, group: &str, files: &[&str]) -> Option<Bytes> {
     let top = located(root, &mount.point);
     folder(&top, mount, group)
         .ancestors()
         .take_while(|folder| folder.starts_with(&top))
         .flat_map(|folder| files.iter().map(move |file| folder.join(file)))
-        // `max`, or version 1's largest number of whole pages, stands for no limit; the first is no
-        // number, the second is larger than any memory.
+        // `max` (version 2) and the largest number of whole pages (version 1) mean no limit; the first does not parse
+        // as a number, the second is larger than any memory.
         .filter_map(|file| number::<u64>(&file))
         .min()
         .map(Bytes)
 }
 
-/// The folder of a group. A mount shows the hierarchy from its own root down; a container's process
-/// may be told a path that lies outside of that (`/../..`), and then what it sees at the mount point
-/// is its own group.
+/// The folder of a group. A mount shows the hierarchy from its own root down; a process in a container may have a path
+/// outside of that (`/../..`), and then the mount point itself is its group.
 fn folder(top: &Path, mount: &Mount, group: &str) -> PathBuf {
     match Path::new(group).strip_prefix(&mount.root) {
         Ok(inside) if !group.split('/').any(|part| part == "..") => top.join(inside),
@@ -65,7 +64,7 @@ fn folder(top: &Path, mount: &Mount, group: &str) -> PathBuf {
     }
 }
 
-/// Path of a folder of the kernel's under this root; hierarchies are mounted under `/sys` as a rule.
+/// Path of a kernel folder under this root; hierarchies are usually mounted under `/sys`.
 fn located(root: &Root, path: &Path) -> PathBuf {
     match path.strip_prefix("/sys") {
         Ok(rest) => root.sys.join(rest),

@@ -1,12 +1,11 @@
-//! The processor, and how much of it this process may use.
+//! The processor, and the number of processors that this process may use.
 
 use crate::root::{Root, attribute};
 
-/// The processor's model as `/proc/cpuinfo` has it; empty where it does not say.
+/// The processor's model from `/proc/cpuinfo`; empty if it is not there.
 ///
-/// x86 has "model name" (arch/x86/kernel/cpu/proc.c), MIPS and LoongArch "cpu model" and "Model
-/// Name", POWER "cpu", RISC-V "uarch". arm64 has numbers only (arch/arm64/kernel/cpuinfo.c), which
-/// the tables below give their names.
+/// x86 has "model name" (arch/x86/kernel/cpu/proc.c), MIPS and LoongArch "cpu model" and "Model Name", POWER "cpu",
+/// RISC-V "uarch". arm64 only has numbers (arch/arm64/kernel/cpuinfo.c), which the tables below translate.
 pub(super) fn model(root: &Root) -> String {
     let Some(cpuinfo) = attribute(&root.proc.join("cpuinfo")) else {
         return String::new();
@@ -23,8 +22,8 @@ pub(super) fn model(root: &Root) -> String {
     words.join(" ")
 }
 
-/// The processors that the scheduler may run this thread on (sched_getaffinity(2)); all that cpuinfo
-/// lists where it cannot be read, such as on a machine with more than the 1024 of a cpu_set_t.
+/// Number of processors that the scheduler may run this thread on (sched_getaffinity(2)); all that cpuinfo lists if
+/// that cannot be read, as on a machine with more than the 1024 of a cpu_set_t.
 pub(super) fn usable(root: &Root) -> u32 {
     match rustix::thread::sched_getaffinity(None) {
         Ok(set) => set.count(),
@@ -35,7 +34,7 @@ pub(super) fn usable(root: &Root) -> u32 {
     }
 }
 
-/// Number of processors that are online, of a list such as `0-3,8` (Documentation/admin-guide/cputopology.rst).
+/// Number of online processors in a list such as `0-3,8` (Documentation/admin-guide/cputopology.rst).
 pub fn online(root: &Root) -> Option<usize> {
     let list = attribute(&root.sys.join("devices/system/cpu/online"))?;
     let count = |range: &str| {
@@ -54,8 +53,7 @@ fn values<'a>(cpuinfo: &'a str, key: &'a str) -> impl Iterator<Item = &'a str> {
     })
 }
 
-/// Names for the pairs of "CPU implementer" and "CPU part". A machine with two kinds of cores gets
-/// both names.
+/// Names of the pairs of "CPU implementer" and "CPU part". A machine with two kinds of cores has both names.
 fn arm(cpuinfo: &str) -> String {
     let implementers = values(cpuinfo, "CPU implementer");
     let parts = values(cpuinfo, "CPU part");

@@ -165,7 +165,7 @@ fn the_options_of_mount_and_file_system_are_listed_once() {
 
 #[test]
 fn the_file_system_of_the_target_is_read() {
-    // The number of the mount is one that the machine under the test has not.
+    // A mount id that the machine running the test does not have.
     let mounts = "4000000001 1 8:1 / / rw,noatime - xfs /dev/sda1 rw,attr2\n";
     let (folder, root) = tree(&[("proc/self/mountinfo", mounts)]);
     let machine = facts(&root, None, Some(folder.path()));
@@ -214,7 +214,7 @@ fn an_empty_tree_is_no_error() {
     assert!(!machine.arch.is_empty());
 }
 
-/// Runs on whatever machine this is: what every Linux says must be there.
+/// Runs on any machine: facts that every Linux reports must be known.
 #[test]
 fn this_machine_has_facts() {
     let machine = facts(&Root::host(), None, Some(Path::new("/")));

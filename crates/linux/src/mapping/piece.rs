@@ -1,14 +1,13 @@
-//! The arithmetic of a stack: where bytes of a device lie on one that it is built on.
+//! The arithmetic of a stack: positions of a device's bytes on a device below it.
 
 use std::ops::Range;
 
-/// A part of an upper device, and how it lies on one lower device: in order, or in the stripes that
-/// this one has its turn for.
+/// A part of an upper device, and its layout on one lower device: contiguous, or in this device's share of the
+/// stripes.
 ///
-/// The part is cut into chunks. Each is laid down `copies` times, and these go round `width` lanes,
-/// one chunk to each, a row after the other; the lower device is one of the lanes. What one lane
-/// holds of a range is one range again: between the first and the last chunk of the range that the
-/// lane holds, it holds nothing else.
+/// The part is divided into chunks. Each is stored `copies` times in a row, and these are distributed over `width`
+/// lanes, one chunk to each, row by row; the lower device is one of the lanes. The chunks of a range on one lane are
+/// contiguous there: between the first and the last chunk of the range, the lane holds nothing else.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct MappedPiece {
     /// The part of the upper device, in bytes.
@@ -33,7 +32,7 @@ pub(super) struct ChunkLayout {
 }
 
 impl ChunkLayout {
-    /// A single lane, which has everything in order.
+    /// A single lane with everything in order.
     pub(super) const STRAIGHT: ChunkLayout = ChunkLayout {
         chunk: 1,
         width: 1,
@@ -43,7 +42,7 @@ impl ChunkLayout {
 }
 
 impl MappedPiece {
-    /// A part that lies on the lower device as it is.
+    /// A part that is contiguous on the lower device.
     pub(super) fn straight(upper: Range<u64>, lower: u64) -> MappedPiece {
         MappedPiece {
             upper,
@@ -103,7 +102,7 @@ mod tests {
     use proptest::prelude::*;
     use record::Ranges;
 
-    /// Place of every copy of every byte, chunk by chunk, as a person would deal them out.
+    /// Positions of every copy of every byte, distributed chunk by chunk.
     fn dealt(deal: &ChunkLayout, size: u64) -> Vec<(u64, u64)> {
         let mut out = Vec::new();
         let (mut lane, mut row) = (0, 0);

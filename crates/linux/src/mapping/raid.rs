@@ -11,28 +11,27 @@ use super::unknown::MappingUnknown;
 use crate::block::{Device, DeviceNumber, Devices};
 use crate::root::{self, Root, attribute, number};
 
-/// A member that has a place in the array.
+/// A member with a slot in the array.
 struct Member {
     number: DeviceNumber,
     slot: u64,
     /// Start of the array's data on it, in bytes.
     offset: u64,
-    /// Bytes of it that the array could use.
+    /// Bytes of it that are usable by the array.
     room: u64,
 }
 
-/// Common parts of the levels.
+/// Properties that the levels have in common.
 struct Shape<'a> {
     device: &'a Device,
-    /// Size of a chunk in bytes; 0 where there are no chunks.
+    /// Size of a chunk in bytes; 0 without chunks.
     chunk: u64,
     /// Number of members that the array should have.
     disks: u64,
     members: Vec<Member>,
 }
 
-/// The pieces of an array, each with the member that it lies on. Members that are spare or have
-/// failed hold nothing of it.
+/// The segments of an array, each with its member. Spare and failed members hold none of it.
 pub(super) fn pieces(
     root: &Root,
     devices: &Devices,
@@ -74,7 +73,7 @@ pub(super) fn pieces(
     }
 }
 
-/// The members with a slot, in the order of these.
+/// The members with a slot, ordered by slot.
 fn members(
     folder: &Path,
     devices: &Devices,
@@ -89,12 +88,12 @@ fn members(
             continue;
         };
         let own = folder.join(&*entry);
-        // A spare or a failed member has "none", which is no number.
+        // A spare or a failed member has "none", which does not parse as a number.
         let Some(slot) = number(&own.join("slot")) else {
             continue;
         };
         let missing = |what: &'static str| MappingUnknown::silent(device, what);
-        // One that the kernel no longer lists as a device is as good as missing.
+        // A member that the kernel no longer lists counts as missing.
         let Some(member) = devices.named(&name.replace('!', "/")) else {
             continue;
         };
@@ -112,7 +111,7 @@ fn members(
 }
 
 impl Shape<'_> {
-    /// The members one after the other, each cut to whole chunks where there are such
+    /// The members one after the other, each rounded down to whole chunks, if there are chunks
     /// (drivers/md/md-linear.c, linear_conf).
     fn linear(&self) -> Result<Vec<(DeviceNumber, MappedPiece)>, MappingUnknown> {
         self.expect_all()?;
@@ -127,12 +126,12 @@ impl Shape<'_> {
         Ok(pieces)
     }
 
-    /// RAID 0: stripes over all members up to the end of the smallest, then a zone of stripes over
-    /// those that continue, and so forth (drivers/md/raid0.c, create_strip_zones and map_sector).
+    /// RAID 0: stripes over all members up to the end of the smallest, then a zone of stripes over the members that
+    /// continue, and so on (drivers/md/raid0.c, create_strip_zones and map_sector).
     ///
-    /// Behind the first zone, two forms are in use. Both lay a zone's chunks down row by row; which
-    /// member a row begins with is counted from the beginning of the array in the first, which older
-    /// kernels knew, and from that of the zone in the second (enum r0layout).
+    /// After the first zone, two layouts are in use. Both write a zone's chunks row by row. The member at which a row
+    /// begins is counted from the beginning of the array in the first, which older kernels used, and from the
+    /// beginning of the zone in the second (enum r0layout).
     fn zones(
         &self,
         layout: Option<u64>,
@@ -182,8 +181,7 @@ impl Shape<'_> {
         Ok(pieces)
     }
 
-    /// RAID 1: every member has all of it (drivers/md/raid1.c,
-    /// raid1_read_request).
+    /// RAID 1: every member holds all of the data (drivers/md/raid1.c, raid1_read_request).
     fn mirrors(&self, component: u64) -> Result<Vec<(DeviceNumber, MappedPiece)>, MappingUnknown> {
         self.expect_at_most(component)?;
         let whole = 0..self.device.size.0;
@@ -198,7 +196,7 @@ impl Shape<'_> {
             .collect())
     }
 
-    /// RAID 10 with near copies: each chunk as many times in a row as it has copies, round the members
+    /// RAID 10 with near copies: the copies of each chunk are consecutive, round-robin over the members
     /// (drivers/md/raid10.c, __raid10_find_phys; the layout's parts: setup_geo).
     fn near(
         &self,
@@ -260,7 +258,7 @@ impl Shape<'_> {
         }
     }
 
-    /// Checks that no member is missing: a part of the data would be too, and the others' could not be
+    /// Checks that no member is missing: otherwise a part of the data is missing too, and the others' part cannot be
     /// counted.
     fn expect_all(&self) -> Result<(), MappingUnknown> {
         let slots = self.members.iter().map(|member| member.slot);
@@ -278,7 +276,7 @@ impl Shape<'_> {
         Err(MappingUnknown::sizes(self.device, found))
     }
 
-    /// An array with copies may be made smaller than its members allow.
+    /// Checks the upper bound of the size: an array with copies may be smaller than its members allow.
     fn expect_at_most(&self, room: u64) -> Result<(), MappingUnknown> {
         if self.device.size.0 <= room {
             return Ok(());

@@ -27,7 +27,7 @@ struct Target {
     parameters: String,
 }
 
-/// The pieces of a device, each with the device that it lies on.
+/// The segments of a device, each with the device below.
 pub(super) fn pieces(
     root: &Root,
     device: &Device,
@@ -45,10 +45,10 @@ pub(super) fn pieces(
     Ok(pieces)
 }
 
-/// The kinds of the targets that make up a device, such as `linear` or `cache`.
+/// The target types of a device, such as `linear` or `cache`.
 ///
 /// # Errors
-/// When the device mapper cannot be queried, which only root may.
+/// When the device mapper cannot be queried, for which root is required.
 pub(super) fn kinds(root: &Root, device: &Device) -> io::Result<Vec<String>> {
     let control = File::open(root.locate(Path::new("/dev/mapper/control")))?;
     let targets = targets(&control, device.number)?;
@@ -134,7 +134,7 @@ struct RawHead {
     data: [u8; 7],
 }
 
-/// The largest answer that is taken: more than a thousand lines.
+/// Maximum size of an answer: more than a thousand lines.
 const MAX_ANSWER_BYTES: usize = 1 << 17;
 
 #[repr(C)]
@@ -145,15 +145,15 @@ struct RawTable {
 
 /// DM_TABLE_STATUS is `_IOWR(DM_IOCTL, 12, struct dm_ioctl)`.
 const DM_TABLE_STATUS: Opcode = opcode::read_write::<RawHead>(0xfd, 12);
-/// DM_STATUS_TABLE_FLAG: the table, and not how its targets are.
+/// DM_STATUS_TABLE_FLAG: return the table instead of the status of its targets.
 const TABLE: u32 = 1 << 4;
-/// DM_BUFFER_FULL_FLAG: there was no room for all of it.
+/// DM_BUFFER_FULL_FLAG: the buffer was too small.
 const BUFFER_FULL_FLAG: u32 = 1 << 8;
 
 fn targets(control: &File, device: DeviceNumber) -> io::Result<Vec<Target>> {
     let mut raw = Box::new(RawTable {
         head: RawHead {
-            // The oldest interface that has what is needed; newer kernels take it.
+            // The oldest interface version with the required functions; newer kernels accept it.
             version: [4, 0, 0],
             data_size: size_of::<RawTable>() as u32,
             data_start: size_of::<RawHead>() as u32,
@@ -189,8 +189,8 @@ fn encoded(device: DeviceNumber) -> u64 {
     (minor & 0xff) | (major << 8) | ((minor & !0xff) << 12)
 }
 
-/// Reads `count` struct dm_target_spec, each followed by its parameters and a zero. Each says where
-/// the next one is, counted from the first.
+/// Parses `count` struct dm_target_spec, each followed by its parameters and a zero. Each has the offset of the next
+/// one, relative to the first.
 fn parse(answer: &[u8], count: u32) -> Option<Vec<Target>> {
     let mut targets = Vec::new();
     let mut at = 0_usize;

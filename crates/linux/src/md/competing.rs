@@ -1,6 +1,6 @@
-//! md's work on the arrays that share a disk with one. md works on one of them at a time: the second waits until
-//! the first is done, and shows `delayed` in `sync_completed`. A check that is at `sync_max`
-//! is not done (linux, drivers/md/md.c: md_do_sync and match_mddev_units).
+//! md's work on arrays that share a disk. md works on one of them at a time: the second waits until the first is done,
+//! and shows `delayed` in `sync_completed`. A check that has reached `sync_max` is not done (linux, drivers/md/md.c:
+//! md_do_sync and match_mddev_units).
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,18 +11,18 @@ use record::sample::SyncAction;
 use super::sync::Sync;
 use crate::root::{attribute, names_in};
 
-/// An array that shares a disk with another one, and with which md is not idle.
+/// An array that shares a disk with another one, and on which md is not idle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompetingArray {
     /// The kernel's name, such as `md1`.
     pub name: String,
-    /// md's action on it, now or when its turn comes.
+    /// md's action on it, in progress or pending.
     pub action: SyncAction,
 }
 
 impl Sync {
-    /// The arrays that share a disk with this one and with which md is not idle, in order of their names.
-    /// Arrays that cannot be read are left out, since arrays come and go.
+    /// The arrays that share a disk with this one and on which md is not idle, ordered by name. Arrays that cannot be
+    /// read are left out, since they may have been stopped.
     pub fn competing(&self) -> Vec<CompetingArray> {
         let Some(block) = self.folder().parent().and_then(Path::parent) else {
             return Vec::new();
@@ -50,7 +50,7 @@ impl Sync {
     }
 }
 
-/// The disks that the members of an array are, or are partitions of.
+/// The disks of the members of an array: the members themselves, or their disks if they are partitions.
 fn disks(folder: &Path, block: &Path) -> BTreeSet<PathBuf> {
     let entries = names_in(folder).unwrap_or_default();
     let members = entries
@@ -59,7 +59,7 @@ fn disks(folder: &Path, block: &Path) -> BTreeSet<PathBuf> {
     members
         .filter_map(|member| {
             let own = fs::canonicalize(block.join(member)).ok()?;
-            // The folder of a partition lies in that of its disk.
+            // The folder of a partition is inside that of its disk.
             match own.join("partition").exists() {
                 true => own.parent().map(Path::to_path_buf),
                 false => Some(own),
@@ -80,8 +80,8 @@ mod tests {
     /// The disks and partitions that an array has as members.
     type Members<'a> = &'a [(&'a str, &'a str)];
 
-    /// Arrays over partitions, each with what md does to it; as sysfs has them, with links to the
-    /// partitions, whose folders lie in those of their disks.
+    /// Arrays over partitions, each with md's action on it, as in sysfs: with links to the partitions, whose folders
+    /// are inside those of their disks.
     fn arrays(arrays: &[(&str, &str, Members<'_>)]) -> (tempfile::TempDir, Root) {
         let place = tempfile::tempdir().unwrap();
         let root = Root::under(place.path());

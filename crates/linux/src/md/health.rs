@@ -1,5 +1,4 @@
-//! md's records of its members' surfaces: sectors that it could not read and has written again, and those that
-//! it gave up.
+//! md's records of its members' media: sectors that were unreadable and rewritten, and those that md gave up.
 
 use record::Bytes;
 
@@ -13,16 +12,16 @@ pub struct Health {
     pub name: String,
     /// Slot of the member in the array.
     pub slot: u32,
-    /// Sectors that could not be read, so that md wrote them again from the others, and the member could
-    /// be read again (`errors`; superblocks of version 1 keep it).
+    /// Number of sectors that could not be read, were rewritten from the other members, and could then be read
+    /// (`errors`; superblocks of version 1 keep it).
     pub errors: u64,
-    /// Bytes that md takes for unreadable, and leaves out of a check (`bad_blocks`: a list of sectors and
-    /// lengths, with which the page of sysfs may be full, so that it is the least).
+    /// Bytes that md considers unreadable, and leaves out of a check (`bad_blocks`: a list of sectors and lengths). A
+    /// lower bound, since the list is truncated to the page of sysfs.
     pub bad: Bytes,
 }
 
 impl Sync {
-    /// Health of each member that has a place, in order of these. Empty where nothing is shown.
+    /// Health of each member with a slot, ordered by slot. Empty if nothing is shown.
     pub fn health(&self) -> Vec<Health> {
         let names = names_in(self.folder()).unwrap_or_default();
         let mut members: Vec<Health> = names
@@ -33,7 +32,7 @@ impl Sync {
                 let bad = attribute(&own.join("bad_blocks")).unwrap_or_default();
                 Some(Health {
                     name: entry.strip_prefix("dev-")?.replace('!', "/"),
-                    // "none" is no number.
+                    // "none" does not parse as a number.
                     slot: number(&own.join("slot"))?,
                     errors: number(&own.join("errors")).unwrap_or(0),
                     bad: sum(&bad),
@@ -46,9 +45,9 @@ impl Sync {
 }
 
 impl Sync {
-    /// True if md has a member to replace and a spare for it, which it begins as soon as it is idle: it was
-    /// told so (`mdadm --replace`), or could not write all of it. The array is not degraded then, and no work
-    /// of md's ends for it (`want_replacement` in linux, Documentation/admin-guide/md.rst).
+    /// True if md has a member to replace and a spare for it: it was requested (`mdadm --replace`), or writes to the
+    /// member failed. md begins as soon as it is idle. The array is not degraded meanwhile, and md's other work does
+    /// not end for it (`want_replacement` in linux, Documentation/admin-guide/md.rst).
     pub fn is_to_replace(&self) -> bool {
         let names = names_in(self.folder()).unwrap_or_default();
         let members = names

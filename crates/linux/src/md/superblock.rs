@@ -5,15 +5,14 @@ use std::fs::File;
 use std::io::{self, Seek as _, SeekFrom};
 use std::os::unix::fs::FileExt as _;
 
-/// First bytes of every superblock, in the order of its machine at 0.90, and always in little-endian order at
-/// the later forms.
+/// Magic number at the start of every superblock, in the byte order of its host in version 0.90, and little-endian in
+/// later versions.
 const MAGIC: u32 = 0xa92b_4efc;
-/// Bytes read of it: all up to its id.
+/// Number of bytes that are read: up to and including the id.
 const LENGTH: usize = 64;
 
-/// The id in the superblock that a member has, in the order of bytes in which the kernel keeps it.
-/// `metadata` is its form, as sysfs has it: `0.90`, `1.0`, `1.1` or `1.2`. `None` where no superblock of
-/// that form is there.
+/// The id in the superblock of a member, in the byte order of the kernel. `metadata` is its version, as in sysfs:
+/// `0.90`, `1.0`, `1.1` or `1.2`. `None` if there is no superblock of that version.
 ///
 /// # Errors
 /// The kernel's error of a read.
@@ -37,7 +36,7 @@ pub fn uuid(mut member: &File, metadata: &str) -> io::Result<Option<[u8; 16]>> {
     })
 }
 
-/// The id from its parts, each at its place and of so many bytes.
+/// The id from its parts at `places`, each `length` bytes long.
 fn id(block: &[u8; LENGTH], magic: [u8; 4], places: &[usize], length: usize) -> Option<[u8; 16]> {
     if !block.starts_with(&magic) {
         return None;
@@ -56,7 +55,7 @@ mod tests {
 
     const ID: [u8; 16] = *b"0123456789abcdef";
 
-    /// A member of 200,000 bytes with a superblock at a place.
+    /// A member of 200,000 bytes with a superblock at `at`.
     fn member(at: u64, parts: &[(usize, &[u8])]) -> File {
         let file = tempfile::tempfile().unwrap();
         file.set_len(200_000).unwrap();

@@ -1,18 +1,16 @@
-//! md's work on the whole of an array, a check above all, and its tunables (linux, Documentation/admin-guide/md.rst and
+//! md's sync actions on an array, mainly a check, and its tunables (linux, Documentation/admin-guide/md.rst and
 //! drivers/md/md.c).
 //!
-//! - A check goes from `sync_min` to `sync_max`. At a finite `sync_max` its thread drains and waits,
-//!   and continues as soon as that is raised; it cannot be lowered meanwhile (EBUSY), and must be a
-//!   multiple of the chunk (EINVAL).
-//! - Each such stop costs writes of the superblock on all members: one when half of the way to
-//!   `sync_max` is done, one at half of the rest, and so on down to what md checks at once (64 KiB;
-//!   4 KiB at levels with parity).
-//! - A thread that is faster than `sync_speed_max` sleeps for half a second; one that is faster than
-//!   `sync_speed_min` lets go 128 KiB at a time while others use the members; since Linux 6.16 it is
-//!   `sync_io_depth` times as much, 32 unless it is set.
-//! - A check that has reached the end puts `sync_min` back to 0 and `sync_max` to `max`; one that
-//!   was ended leaves both, with `sync_min` where it is sure to have been.
-//! - `mismatch_cnt` begins at 0 with each check, and stays after it.
+//! - A check goes from `sync_min` to `sync_max`. At a finite `sync_max` its thread drains and waits, and continues as
+//!   soon as that is raised; it cannot be lowered meanwhile (EBUSY), and must be a multiple of the chunk (EINVAL).
+//! - Each such stop costs writes of the superblock on all members: one when half of the distance to `sync_max` is
+//!   done, one at half of the rest, and so on down to the unit of a check (64 KiB; 4 KiB at levels with parity).
+//! - A thread that is faster than `sync_speed_max` sleeps for half a second. One that is faster than `sync_speed_min`
+//!   issues 128 KiB at a time while others use the members; since Linux 6.16 it is `sync_io_depth` times as much, 32
+//!   by default.
+//! - A check that reaches the end resets `sync_min` to 0 and `sync_max` to `max`. A check that is stopped leaves both,
+//!   with `sync_min` at a position up to which it is certainly done.
+//! - `mismatch_cnt` starts at 0 with each check, and keeps its value afterwards.
 
 use std::fs;
 use std::path::PathBuf;
@@ -27,17 +25,17 @@ use crate::root::{Error, Result, Root, attribute, names_in, number, read_text};
 /// Positions are in sectors of this many bytes.
 const SECTOR: u64 = 512;
 
-/// A limit of md's speed, in KiB a second on each member.
+/// A limit of md's speed, on each member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SpeedLimit {
-    /// KiB a second.
+    /// Limit in KiB a second.
     pub kib: u64,
-    /// True if it was set for this array, and is not the system's.
+    /// True if it is set for this array; false for the system-wide limit.
     pub local: bool,
 }
 
 impl SpeedLimit {
-    /// Reads the kernel's text: `1000 (system)`, `5000 (local)`. `None` for anything else.
+    /// Parses the kernel's text: `1000 (system)`, `5000 (local)`. `None` for anything else.
     pub fn parse(text: &str) -> Option<SpeedLimit> {
         let (kib, whose) = text.trim().split_once(' ')?;
         let local = match whose {
@@ -51,7 +49,7 @@ impl SpeedLimit {
         })
     }
 
-    /// Text to write for it to be so again.
+    /// Text to write to restore this limit.
     pub fn to_write(self) -> String {
         if self.local {
             self.kib.to_string()
@@ -61,13 +59,13 @@ impl SpeedLimit {
     }
 }
 
-/// A place in an array that md goes through, in sectors of 512 bytes. At RAID 10 it counts over the
-/// array, at the other levels over each member.
+/// A position in an array's sync action, in sectors of 512 bytes. At RAID 10 it is a position in the array, at the
+/// other levels one in each member.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Sectors(pub u64);
 
 impl Sectors {
-    /// Sectors of this number of bytes, without the part of a sector.
+    /// The number of whole sectors in this number of bytes.
     pub const fn of(bytes: Bytes) -> Sectors {
         Sectors(bytes.0 / SECTOR)
     }
@@ -88,7 +86,7 @@ pub enum SyncMax {
 }
 
 impl SyncMax {
-    /// Reads the kernel's text: `max`, or a number of sectors.
+    /// Parses the kernel's text: `max`, or a number of sectors.
     pub fn parse(text: &str) -> Option<SyncMax> {
         match text.trim() {
             "max" => Some(SyncMax::End),
@@ -96,7 +94,7 @@ impl SyncMax {
         }
     }
 
-    /// Text to write for it to be so.
+    /// Text to write to set it.
     pub fn to_write(self) -> String {
         match self {
             SyncMax::End => "max".to_owned(),
@@ -105,32 +103,31 @@ impl SyncMax {
     }
 }
 
-/// Tunable of md's work on one array.
+/// A tunable of md's sync actions on an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tunable {
     /// Position at which a check stops and waits.
     Max,
     /// Position at which it begins.
     Min,
-    /// The speed up to which it takes no notice of others.
+    /// Speed below which it does not throttle for others.
     SpeedMin,
-    /// The speed beyond which it rests.
+    /// Maximum speed.
     SpeedMax,
-    /// Requests that md lets go at once while others use the members, in units of one check step (since Linux
-    /// 6.16, `sync_io_within_limit` in drivers/md/md.c); before, that was one of them.
+    /// Number of requests that md issues at once while others use the members, in units of one check step (since Linux
+    /// 6.16, `sync_io_within_limit` in drivers/md/md.c); before, it was one.
     IoDepth,
-    /// Number of stripes that a level with parity works on at once, 4 KiB of each member a stripe.
+    /// Number of stripes that a level with parity works on at once; a stripe is 4 KiB of each member.
     StripeCache,
-    /// Start of the bytes of the array to which writes wait, in sectors. Writes wait only where it is below
-    /// [`Tunable::SuspendHi`]; reads never do (`is_suspended` in drivers/md/md.c).
+    /// Start of the range of the array in which writes are suspended, in sectors. Writes only wait if it is below
+    /// [`Tunable::SuspendHi`]; reads never wait (`is_suspended` in drivers/md/md.c).
     SuspendLo,
-    /// End of these bytes. When a write to this file returns, the writes that were under way are done.
+    /// End of that range. When a write to this file returns, the writes that were in progress are done.
     SuspendHi,
 }
 
 impl Tunable {
-    /// Tunables that steer a check, in the order in which they are best restored: what could hold back a recovery
-    /// first.
+    /// Tunables of a check, in the order in which they are restored: those that could delay a recovery first.
     pub const ALL: [Tunable; 6] = [
         Tunable::SpeedMax,
         Tunable::SpeedMin,
@@ -154,20 +151,19 @@ impl Tunable {
         }
     }
 
-    /// The tunable of a file.
+    /// The tunable of a file name.
     pub fn of_file(file: &str) -> Option<Tunable> {
         Tunable::ALL
             .into_iter()
             .find(|tunable| tunable.file() == file)
     }
 
-    /// Text to write for the tunable to be again as `shown` by the kernel; `None` for a text that is none of
-    /// its.
+    /// Text to write to restore the value `shown` by the kernel; `None` if it does not parse.
     pub fn to_write(self, shown: &str) -> Option<String> {
         let shown = shown.trim();
         match self {
             Tunable::Max => SyncMax::parse(shown).map(SyncMax::to_write),
-            // A depth is shown as a speed is, with whose it is.
+            // A depth is shown like a speed, with `(system)` or `(local)`.
             Tunable::SpeedMin | Tunable::SpeedMax | Tunable::IoDepth => {
                 SpeedLimit::parse(shown).map(SpeedLimit::to_write)
             }
@@ -178,7 +174,7 @@ impl Tunable {
     }
 }
 
-/// State of an array's work.
+/// State of an array's sync action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SyncState {
     /// Current action of md.
@@ -187,18 +183,18 @@ pub struct SyncState {
     pub state: String,
     /// Number of members that are missing.
     pub degraded: u32,
-    /// Position up to which it is surely done, and position of the end; `None` when nothing is being done.
+    /// Position up to which it is certainly done, and position of the end; `None` if no action is in progress.
     pub completed: Option<(Sectors, Sectors)>,
-    /// True if it waits for md's work on another array, which shares a disk with this one (`sync_completed`
-    /// says `delayed`); also for a moment at each beginning.
+    /// True if it waits for md's work on another array that shares a disk with this one (`sync_completed` is
+    /// `delayed`); briefly true at each start too.
     pub delayed: bool,
-    /// Sectors that differed, since this check began.
+    /// Number of sectors that differed since this check began.
     pub mismatches: u64,
     /// Position at which it stops and waits.
     pub until: SyncMax,
 }
 
-/// The work of md on one array.
+/// The sync actions of md on one array.
 #[derive(Clone, Debug)]
 pub struct Sync {
     folder: PathBuf,
@@ -227,8 +223,8 @@ impl Sync {
         &self.folder
     }
 
-    /// The array's id, as mdadm writes it. Kernels show it since 5.17; before, it is read from the
-    /// superblock of a member, where this process may. `None` where neither tells it.
+    /// The array's id in mdadm's form. Kernels show it since 5.17; before, it is read from the superblock of a member,
+    /// which needs permission. `None` if neither is possible.
     pub fn uuid(&self) -> Option<String> {
         match attribute(&self.folder.join("uuid")) {
             Some(shown) => as_mdadm_writes(&shown),
@@ -236,7 +232,7 @@ impl Sync {
         }
     }
 
-    /// The id in the first superblock that can be read.
+    /// The id in the first readable superblock.
     fn uuid_of_members(&self) -> Option<String> {
         let form = attribute(&self.folder.join("metadata_version"))?;
         let entries = names_in(&self.folder).ok()?;
@@ -250,8 +246,8 @@ impl Sync {
         as_mdadm_writes(&digits.concat())
     }
 
-    /// Layout of its data over its members, in the kernel's words: the meaning of a position depends on it. A
-    /// part that is not shown is empty.
+    /// Layout of the array's data over its members, in the kernel's words, on which the meaning of a position depends.
+    /// A missing part is empty.
     pub fn shape(&self) -> String {
         let word = |file| attribute(&self.folder.join(file)).unwrap_or_default();
         format!(
@@ -263,18 +259,18 @@ impl Sync {
         )
     }
 
-    /// True if the array is there, as far as the kernel shows it.
+    /// True if the array exists in sysfs.
     pub fn is_there(&self) -> bool {
         attribute(&self.folder.join("array_state"))
             .is_some_and(|state| state != "clear" && state != "inactive")
     }
 
-    /// Value of a tunable, as the kernel shows it; `None` where it has none.
+    /// Value of a tunable, as the kernel shows it; `None` if this array has no such tunable.
     pub fn tunable(&self, tunable: Tunable) -> Option<String> {
         attribute(&self.folder.join(tunable.file()))
     }
 
-    /// Turns a tunable.
+    /// Sets a tunable.
     ///
     /// # Errors
     /// The kernel's error.
@@ -282,7 +278,7 @@ impl Sync {
         self.write(tunable.file(), text)
     }
 
-    /// Begins a check or repair, or ends whatever is under way with [`SyncAction::Idle`].
+    /// Starts a check or repair, or stops the present action with [`SyncAction::Idle`].
     ///
     /// # Errors
     /// The kernel's error: EBUSY while another action is running.
@@ -290,10 +286,10 @@ impl Sync {
         self.write("sync_action", action.name())
     }
 
-    /// State of its work, read anew.
+    /// State of the present action, read anew.
     ///
     /// # Errors
-    /// When something cannot be read or understood.
+    /// When a file cannot be read or parsed.
     pub fn state(&self) -> Result<SyncState> {
         let path = self.folder.join("sync_action");
         let text = read_text(&path)?;
@@ -323,13 +319,13 @@ impl Sync {
         })
     }
 
-    /// Last action, or the present one (`last_sync_action`); `None` where that is not shown.
+    /// The present or last action (`last_sync_action`); `None` if it is not shown.
     pub fn last_action(&self) -> Option<SyncAction> {
         SyncAction::from_name(&attribute(&self.folder.join("last_sync_action"))?)
     }
 
-    /// Position of the thread at this moment, from /proc/mdstat, which is not rounded as `sync_completed` is:
-    /// `None` when nothing is under way.
+    /// Present position of the action, from /proc/mdstat, which is not rounded like `sync_completed`. `None` if no
+    /// action is in progress.
     pub fn live(&self) -> Option<Sectors> {
         let text = fs::read_to_string(&self.mdstat).ok()?;
         live(&text, &self.name)
@@ -337,7 +333,7 @@ impl Sync {
 
     fn write(&self, file: &str, text: &str) -> Result<()> {
         let path = self.folder.join(file);
-        // One write(2), as sysfs wants it, and no file is made where there is none.
+        // A single write(2), as sysfs requires, and no file is created if there is none.
         let write = || {
             use std::io::Write as _;
             let mut file = fs::OpenOptions::new().write(true).open(&path)?;

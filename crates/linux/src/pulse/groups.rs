@@ -1,7 +1,7 @@
-//! Limits that control groups put on I/O, and how near to them the groups are (linux,
-//! Documentation/admin-guide/cgroup-v2.rst, `io.max`; cgroup-v1/blkio-controller.rst, `blkio.throttle.*`).
+//! I/O limits of control groups, and the groups' use of them (linux, Documentation/admin-guide/cgroup-v2.rst,
+//! `io.max`; cgroup-v1/blkio-controller.rst, `blkio.throttle.*`).
 //!
-//! A request beyond a limit waits before it is given to the disk, so that no counter of the disk shows it.
+//! A request beyond a limit waits before it reaches the disk, so that the disk's counters do not show it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,16 +14,16 @@ use super::pressure::PressureCounts;
 use crate::block::DeviceNumber;
 use crate::root::{Result, Root, read_bytes};
 
-/// Groups are searched for again after so long,
+/// Interval at which groups are searched for again.
 const REFRESH_INTERVAL: Duration = Duration::from_secs(5);
-/// or later where that takes long: one part in so many of the time may continue it.
+/// Inverse of the maximum share of time for this search: if it takes long, the interval is longer.
 const SHARE: u32 = 50;
-/// The most groups to examine. Hosts of containers have hundreds.
+/// Maximum number of groups to examine. Hosts of containers have hundreds.
 const MAX_GROUPS: usize = 10_000;
-/// The most limits to follow.
+/// Maximum number of limits to monitor.
 const MAX_LIMITS: usize = 256;
 
-/// The file of version 1 that sets a limit.
+/// The file of version 1 with a limit.
 fn limit_file(kind: LimitKind) -> &'static str {
     match kind {
         LimitKind::Reads => "blkio.throttle.read_iops_device",
@@ -33,7 +33,7 @@ fn limit_file(kind: LimitKind) -> &'static str {
     }
 }
 
-/// The file of version 1 that counts what is limited, and the word in its lines.
+/// The file of version 1 with the use, and the word in its lines.
 fn count_file(kind: LimitKind) -> (&'static str, &'static str) {
     match kind {
         LimitKind::Reads => ("blkio.throttle.io_serviced", "Read"),
@@ -43,7 +43,7 @@ fn count_file(kind: LimitKind) -> (&'static str, &'static str) {
     }
 }
 
-/// The keys of version 2 that set a limit and that count what is limited.
+/// The keys of version 2 for a limit and for the use.
 fn keys(kind: LimitKind) -> (&'static str, &'static str) {
     match kind {
         LimitKind::Reads => ("riops", "rios"),
@@ -53,7 +53,7 @@ fn keys(kind: LimitKind) -> (&'static str, &'static str) {
     }
 }
 
-/// A limit of a group on a device, and what the group has used so far.
+/// A limit of a group on a device, and the group's use so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupLimit {
     /// The group's path in its hierarchy, such as `/system.slice/db.service`.
@@ -64,14 +64,14 @@ pub struct GroupLimit {
     pub kind: LimitKind,
     /// The limit, a second.
     pub limit: u64,
-    /// Use since the group was made.
+    /// Use since the group's creation.
     pub used: u64,
-    /// Time for which tasks of the group waited for I/O (`some` of `io.pressure`); `None` where the group has no
-    /// such file, as under version 1.
+    /// Time for which tasks of the group waited for I/O (`some` of `io.pressure`); `None` if the group has no such
+    /// file, as in version 1.
     pub pressure: Option<Duration>,
 }
 
-/// The version of a hierarchy, whose files differ.
+/// The version of a hierarchy, on which its files depend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Version {
     One,
@@ -110,7 +110,7 @@ impl GroupReader {
         }
     }
 
-    /// The limits of now. What cannot be read has none: a group may go at any time.
+    /// The present limits. A limit that cannot be read is left out: a group may be removed at any time.
     pub fn read(&mut self) -> Vec<GroupLimit> {
         let fresh = REFRESH_INTERVAL.max(self.cost * SHARE);
         if self.listed.is_none_or(|listed| listed.elapsed() >= fresh) {
@@ -176,7 +176,7 @@ fn walk(
         }
         count += limits.len();
         let within = folder.strip_prefix(top).unwrap_or(Path::new(""));
-        // That of all tasks is the host's own.
+        // The pressure of the root group is the host's own.
         let shown = pressures.filter(|_| within != Path::new(""));
         groups.push(Group {
             name: format!("/{}", within.display()).into(),
@@ -218,7 +218,7 @@ fn limits(folder: &Path, version: Version) -> Vec<(DeviceNumber, LimitKind, u64)
     }
 }
 
-/// Lines of a device and a number.
+/// Lines with a device and a number.
 fn pairs(text: &str) -> Vec<(DeviceNumber, u64)> {
     let pair = |line: &str| {
         let (device, rest) = numbered(line)?;
@@ -270,7 +270,7 @@ impl Group {
     }
 }
 
-/// Use of a device; zero where it is not listed, since nothing was used.
+/// Use of a device; zero if the device is not listed.
 fn device_use(text: &str, device: DeviceNumber, kind: LimitKind, version: Version) -> u64 {
     let of = |line: &str| {
         let (_, rest) = numbered(line).filter(|(of, _)| *of == device)?;

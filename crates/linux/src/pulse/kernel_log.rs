@@ -1,4 +1,4 @@
-//! The kernel's log, from now on (linux, Documentation/ABI/testing/dev-kmsg).
+//! New records of the kernel's log (linux, Documentation/ABI/testing/dev-kmsg).
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
@@ -8,13 +8,13 @@ use record::sample::{KernelError, KernelErrorKind};
 
 use crate::root::{Error, Result, Root};
 
-/// Length of the longest record (CONSOLE_EXT_LOG_MAX in include/linux/printk.h).
+/// Maximum length of a record (CONSOLE_EXT_LOG_MAX in include/linux/printk.h).
 const MAX_RECORD_BYTES: usize = 8192;
-/// The most records to read at a time, so that a log that is flooded does not hold up the rest.
+/// Maximum number of records per read, so that a flooded log does not delay other work.
 const MAX_RECORDS_PER_READ: usize = 1000;
-/// Records of higher levels (syslog(2)) are no trouble: 5 is a notice.
+/// Maximum level of records that are examined (syslog(2)): 5 is a notice.
 const MAX_LEVEL: u32 = 4;
-/// Text of a trouble that md reports at level 6: a member whose sectors it had to write again.
+/// Text of an error that md reports at level 6: a member whose sectors were rewritten.
 const CORRECTED: &str = "read error corrected";
 
 /// A record of the kernel's log.
@@ -27,8 +27,8 @@ pub struct LogRecord<'a> {
 }
 
 impl<'a> LogRecord<'a> {
-    /// Reads a record: `6,1234,5678,-;text`, and lines of keys behind it. `None` where it has
-    /// another form, or does not come from the kernel.
+    /// Parses a record: `6,1234,5678,-;text`, followed by lines of keys. `None` if it has another form, or does not
+    /// come from the kernel.
     pub fn parse(record: &'a [u8]) -> Option<LogRecord<'a>> {
         let line = record.split(|&byte| byte == b'\n').next()?;
         let (head, text) = std::str::from_utf8(line).ok()?.split_once(';')?;
@@ -40,7 +40,7 @@ impl<'a> LogRecord<'a> {
         })
     }
 
-    /// Error of a disk that it reports, if it does.
+    /// The disk error that it reports; `None` for other records.
     pub fn trouble(&self) -> Option<KernelError> {
         if self.level > MAX_LEVEL && !self.text.contains(CORRECTED) {
             return None;
@@ -99,8 +99,8 @@ fn kind_of(text: &str) -> Option<KernelErrorKind> {
         .map(|(_, kind)| *kind)
 }
 
-/// The device that a message names: behind `dev `, `on dev `, `device ` or `on `, in brackets behind
-/// `sd 0:0:0:0`, in parentheses behind the file system, or at the beginning.
+/// The device that a message names: after `dev `, `on dev `, `device ` or `on `, in brackets after `sd 0:0:0:0`, in
+/// parentheses after the file system, or at the beginning.
 fn device_in(text: &str) -> Option<&str> {
     let after = |mark: &str| {
         let (_, rest) = text.split_once(mark)?;
@@ -113,7 +113,7 @@ fn device_in(text: &str) -> Option<&str> {
         .or_else(|| after("Disk failure on "))
         .or_else(|| after("(device "))
         .or_else(|| after(" on ").filter(|_| text.contains(CORRECTED)))
-        // The journal's name is that of its device with the number of an inode behind it.
+        // The journal's name is that of its device, followed by the number of an inode.
         .or_else(|| after("Aborting journal on device ")?.split('-').next())
         .or_else(|| text.strip_prefix("EXT4-fs (").and_then(|_| after("(")))
         .or_else(|| text.strip_prefix("sd ").and_then(|_| after("[")))
@@ -124,7 +124,7 @@ fn device_in(text: &str) -> Option<&str> {
         })
 }
 
-/// Reads `/dev/kmsg` from its end on.
+/// Reads `/dev/kmsg`, starting at its end.
 #[derive(Debug)]
 pub struct KernelLog {
     file: File,
@@ -132,10 +132,10 @@ pub struct KernelLog {
 }
 
 impl KernelLog {
-    /// Opens the log. Its earlier records are passed over.
+    /// Opens the log. Earlier records are skipped.
     ///
     /// # Errors
-    /// When it is missing, or may not be read: `kernel.dmesg_restrict` leaves it to root.
+    /// When it does not exist, or may not be read: `kernel.dmesg_restrict` limits it to root.
     pub fn open(root: &Root) -> Result<KernelLog> {
         let path = root.dev.join("kmsg");
         let failed = |source| Error::Read {
@@ -154,11 +154,10 @@ impl KernelLog {
         })
     }
 
-    /// Errors of disks since the last time. Records that the kernel overwrote meanwhile are
-    /// lost.
+    /// Disk errors since the last call. Records that the kernel has overwritten meanwhile are lost.
     ///
     /// # Errors
-    /// When the log cannot be read any more.
+    /// When the log can no longer be read.
     pub fn read(&mut self) -> io::Result<Vec<KernelError>> {
         let mut found = Vec::new();
         for _ in 0..MAX_RECORDS_PER_READ {
@@ -169,7 +168,7 @@ impl KernelLog {
                     found.extend(record.and_then(|record| record.trouble()));
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                // EPIPE: records were overwritten; the next read continues behind them.
+                // EPIPE: records were overwritten; the next read continues after them.
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),

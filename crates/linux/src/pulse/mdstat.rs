@@ -1,5 +1,5 @@
-//! `/proc/mdstat`: what md does, in one read for all arrays (linux, drivers/md/md.c,
-//! `md_seq_show`). What changes rarely is in sysfs, see [`crate::md`].
+//! `/proc/mdstat`: md's present actions, in one read for all arrays (linux, drivers/md/md.c, `md_seq_show`). Values
+//! that change rarely are in sysfs, see [`crate::md`].
 
 use record::Bytes;
 use record::raid::MdLevel;
@@ -8,10 +8,10 @@ use record::sample::{BytesPerSecond, Progress, SyncAction};
 use super::polled_file::PolledFile;
 use crate::root::{Result, Root};
 
-/// Positions in the file are in blocks of this many bytes, speeds in so many a second.
+/// Unit of positions in the file in bytes; speeds are in this unit a second.
 const BLOCK: u64 = 1024;
 
-/// A member, as the first line of an array names it.
+/// A member in the first line of an array.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemberWord {
     /// The kernel's name of it.
@@ -22,34 +22,33 @@ pub struct MemberWord {
     pub spare: bool,
 }
 
-/// An array of the file.
+/// An array in the file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ArrayLine {
     /// The kernel's name, such as `md127`.
     pub name: String,
     /// True if it is assembled.
     pub active: bool,
-    /// True if it is assembled and of no more use: a member is gone of a level that has no copy of it (Linux
-    /// 6.0).
+    /// True if it is assembled but unusable: a member is missing at a level without redundancy (Linux 6.0).
     pub broken: bool,
     /// RAID level of the array, such as `raid10`.
     pub level: Option<MdLevel>,
     /// Members of the array, in the kernel's order.
     pub members: Vec<MemberWord>,
-    /// Size of the array; `None` where the line has none.
+    /// Size of the array; `None` if it is not in the line.
     pub size: Option<Bytes>,
-    /// Number of members that it should have, and number of those that work.
+    /// Number of members that it should have, and number of working ones.
     pub wanted_and_working: Option<(u32, u32)>,
-    /// Action under way, or waiting.
+    /// Action in progress, or pending.
     pub action: Option<SyncAction>,
-    /// Position of the action; `None` where none is under way.
+    /// Position of the action; `None` if none is in progress.
     pub position: Option<Progress>,
-    /// Speed of the action; `None` where none is under way.
+    /// Speed of the action; `None` if none is in progress.
     pub speed: Option<BytesPerSecond>,
 }
 
 impl ArrayLine {
-    /// Reads the text of the file. Lines that belong to no array are passed over.
+    /// Parses the text of the file. Lines that belong to no array are skipped.
     pub fn parse_all(text: &[u8]) -> Vec<ArrayLine> {
         let mut arrays: Vec<ArrayLine> = Vec::new();
         for line in super::polled_file::lines(text) {
@@ -62,7 +61,7 @@ impl ArrayLine {
         arrays
     }
 
-    /// The lines behind the first: its size with `[4/3] [UU_U]`, and what is under way.
+    /// Parses the lines after the first: the size with `[4/3] [UU_U]`, and the action in progress.
     fn further_line(&mut self, line: &str) {
         for word in line.split_ascii_whitespace() {
             let inside = word.strip_prefix('[').and_then(|w| w.strip_suffix(']'));
@@ -108,8 +107,8 @@ impl ArrayLine {
     }
 }
 
-/// `md0 : active raid10 vdd[3] vdc[2](F) vdb[1]`, also with `(read-only)` or `(auto-read-only)`
-/// behind `active`.
+/// Parses a first line like `md0 : active raid10 vdd[3] vdc[2](F) vdb[1]`, possibly with `(read-only)` or
+/// `(auto-read-only)` after `active`.
 fn first_line(line: &str) -> Option<ArrayLine> {
     let (name, rest) = line.split_once(" : ")?;
     if !name.starts_with("md") || name.contains(' ') {
@@ -137,7 +136,7 @@ fn first_line(line: &str) -> Option<ArrayLine> {
     Some(array)
 }
 
-/// The file's words are not those of sysfs: `recovery` there is `recover`.
+/// The action of a word; the file has `recovery` where sysfs has `recover`.
 fn action(word: &str) -> Option<SyncAction> {
     match word {
         "recovery" => Some(SyncAction::Recover),
@@ -164,13 +163,13 @@ impl MdStat {
     /// Opens the file.
     ///
     /// # Errors
-    /// When it is missing: the kernel has no md, or it is not loaded yet.
+    /// When it does not exist: the kernel has no md, or it is not loaded yet.
     pub fn open(root: &Root) -> Result<MdStat> {
         let file = PolledFile::open(&root.proc.join("mdstat"))?;
         Ok(MdStat { file })
     }
 
-    /// The arrays of now.
+    /// The present arrays.
     ///
     /// # Errors
     /// When the file cannot be read.

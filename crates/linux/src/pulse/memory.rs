@@ -1,4 +1,4 @@
-//! Memory that waits to be written, and at how much of it the kernel makes programs wait.
+//! Dirty memory, and the limits at which the kernel throttles programs.
 
 use record::Bytes;
 
@@ -8,21 +8,21 @@ use crate::root::{Error, Result, Root};
 /// Counts of `/proc/vmstat` (linux, mm/vmstat.c), in pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryCounts {
-    /// Memory that programs wrote and that is not yet on its way.
+    /// Dirty memory that is not yet being written.
     pub dirty: Option<u64>,
-    /// Memory on its way to a disk.
+    /// Memory that is being written to a disk.
     pub writeback: Option<u64>,
-    /// Sum of both at which programs that write are held back: what `vm.dirty_ratio` or `vm.dirty_bytes` come to
-    /// with the present memory.
+    /// Limit of the sum of both at which programs that write are throttled, which follows from `vm.dirty_ratio` or
+    /// `vm.dirty_bytes`.
     pub limit: Option<u64>,
-    /// Sum of both at which the kernel begins to write.
+    /// Limit of the sum of both at which the kernel begins to write.
     pub background_limit: Option<u64>,
-    /// Free pages, and those of files, which could be freed; what is dirty of them is not taken off.
+    /// Free pages and file pages that could be freed, including dirty ones.
     pub available: Option<u64>,
 }
 
 impl MemoryCounts {
-    /// Reads the text of `/proc/vmstat`.
+    /// Parses the text of `/proc/vmstat`.
     pub fn parse(text: &[u8]) -> MemoryCounts {
         let mut counts = MemoryCounts::default();
         let mut free = None;
@@ -62,7 +62,7 @@ impl MemoryReader {
     /// Opens the file.
     ///
     /// # Errors
-    /// When it is missing, or knows nothing of dirty memory.
+    /// When it does not exist, or has no count of dirty memory.
     pub fn open(root: &Root) -> Result<MemoryReader> {
         let mut reader = MemoryReader {
             file: PolledFile::open(&root.proc.join("vmstat"))?,
@@ -79,7 +79,7 @@ impl MemoryReader {
         Ok(reader)
     }
 
-    /// The counts of now.
+    /// The present counts.
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -87,7 +87,7 @@ impl MemoryReader {
         Ok(MemoryCounts::parse(self.file.read()?))
     }
 
-    /// Pages as bytes.
+    /// Size of this number of pages.
     pub fn bytes(&self, pages: u64) -> Bytes {
         Bytes(pages.saturating_mul(self.page))
     }

@@ -1,7 +1,7 @@
-//! The kernel's files about a host that are read every second, or ten times a second.
+//! Files of the kernel with the state of the host that are read once or ten times a second.
 //!
-//! Each is opened once and read again from its start, which makes the kernel fill it again, into a buffer that
-//! is kept. Where a file is missing, as in a container, its reader is not made, and the error says why.
+//! Each is opened once and read repeatedly from its start, which makes the kernel generate it again, into a reused
+//! buffer. If a file does not exist, as in a container, its reader cannot be created, and the error has the reason.
 
 mod groups;
 mod kernel_log;

@@ -17,7 +17,8 @@ pub struct DirectionCounts {
 }
 
 impl DirectionCounts {
-    /// Difference to an earlier reading. `None` when a count went back, as when the interface was made again.
+    /// Difference from an earlier reading. `None` if a count decreased, for example because the interface was created
+    /// again.
     pub fn since(&self, before: &DirectionCounts) -> Option<DirectionCounts> {
         Some(DirectionCounts {
             bytes: since(before.bytes, self.bytes)?,
@@ -28,8 +29,8 @@ impl DirectionCounts {
     }
 }
 
-/// Difference of a counter; `None` where it was reset. Some drivers count in 32 bits, which wrap within half a minute
-/// at a gigabit a second, so that a step back by less than half of that range is a reset.
+/// Difference of a counter; `None` if it was reset. Some drivers count in 32 bits, which wrap within half a minute at
+/// a gigabit a second, so that only a decrease by less than half of that range is a reset.
 fn since(before: u64, now: u64) -> Option<u64> {
     if now >= before {
         return Some(now - before);
@@ -51,7 +52,7 @@ pub struct Interface<'a> {
 }
 
 impl<'a> Interface<'a> {
-    /// Reads a line of the file. `None` for its two heads, or what is no line of it.
+    /// Parses a line of the file. `None` for its two header lines, and for lines of another form.
     pub fn parse(line: &'a str) -> Option<Interface<'a>> {
         // The name may be followed by its first count without a blank.
         let (name, counts) = line.trim_start().split_once(':')?;
@@ -64,7 +65,7 @@ impl<'a> Interface<'a> {
                 errors: next()?,
                 drops: next()?,
             };
-            // Four more kinds of counts that are of no use here.
+            // Four other kinds of counts that are not used.
             for _ in 0..4 {
                 next()?;
             }
@@ -94,7 +95,7 @@ impl NetReader {
         Ok(NetReader { file })
     }
 
-    /// The interfaces of now, in the kernel's order, without the loopback.
+    /// The present interfaces, in the kernel's order, without the loopback.
     ///
     /// # Errors
     /// When the file cannot be read.

@@ -1,4 +1,4 @@
-//! A file of the kernel's that is read again and again.
+//! A file of the kernel that is read repeatedly.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
@@ -9,7 +9,7 @@ use crate::root::{Error, Result};
 /// Size of the first buffer; it doubles until the file fits.
 const FIRST_BUFFER_BYTES: usize = 8192;
 
-/// An open file of the kernel's and the buffer that it is read into.
+/// An open file of the kernel and its buffer.
 #[derive(Debug)]
 pub struct PolledFile {
     file: File,
@@ -34,14 +34,14 @@ impl PolledFile {
         })
     }
 
-    /// Present content of the file. Nothing is allocated but when it has grown.
+    /// Present contents of the file. Memory is only allocated if the file has grown.
     ///
     /// # Errors
     /// When it cannot be read.
     pub fn read(&mut self) -> Result<&[u8]> {
         let mut end = 0;
         loop {
-            // The kernel hands such files over a page at a time, so that a short read is no end.
+            // The kernel returns such files a page at a time, so that a short read is not the end.
             let got = self
                 .file
                 .read_at(&mut self.buffer[end..], end as u64)
@@ -65,7 +65,7 @@ impl PolledFile {
     }
 }
 
-/// The lines of a text, without their ends and without empty ones.
+/// The lines of a text, without line ends and empty lines.
 pub(super) fn lines(text: &[u8]) -> impl Iterator<Item = &str> {
     text.split(|&byte| byte == b'\n')
         .filter(|line| !line.is_empty())

@@ -14,7 +14,7 @@ pub struct StallTimes {
     pub avg60: f64,
     /// Percent of the last 300 seconds.
     pub avg300: f64,
-    /// Time since the host started.
+    /// Total time since the host started.
     pub total: Duration,
 }
 
@@ -28,7 +28,7 @@ pub struct PressureCounts {
 }
 
 impl PressureCounts {
-    /// Reads the text of a pressure file. `None` where it has no line `some`.
+    /// Parses the text of a pressure file. `None` if it has no line `some`.
     pub fn parse(text: &[u8]) -> Option<PressureCounts> {
         let of = |word: &str| {
             let mut lines = lines(text).filter_map(|line| line.strip_prefix(word));
@@ -66,8 +66,8 @@ impl PressureReader {
     /// Opens the file.
     ///
     /// # Errors
-    /// When it is missing, as before Linux 4.20, or when pressure is not counted: the kernel then
-    /// refuses the read.
+    /// When it does not exist, as before Linux 4.20, or when pressure is not counted: then the kernel refuses the
+    /// read.
     pub fn open(root: &Root) -> Result<PressureReader> {
         let mut reader = PressureReader {
             file: PolledFile::open(&root.proc.join("pressure/io"))?,
@@ -76,7 +76,7 @@ impl PressureReader {
         Ok(reader)
     }
 
-    /// The counts of now.
+    /// The present counts.
     ///
     /// # Errors
     /// When the file cannot be read, or has another form.

@@ -9,16 +9,16 @@ use super::polled_file::lines;
 use crate::process::group_membership;
 use crate::root::{Root, attribute};
 
-/// Counters of a process since it began.
+/// I/O counters of a process since its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProcessIo {
-    /// Bytes that it had read from disks.
+    /// Bytes that it caused to be read from disks.
     pub read: Bytes,
-    /// Bytes that it caused to be written to disks, without what was taken back before that.
+    /// Bytes that it caused to be written to disks, without those that were truncated before.
     pub written: Bytes,
 }
 
-/// Counters of all processes that did any I/O, by their number. Those that may not be read are left out.
+/// Counters of all processes that did any I/O, by process id. Processes that may not be examined are left out.
 pub fn process_io(root: &Root) -> HashMap<u32, ProcessIo> {
     let mut all = HashMap::new();
     for entry in fs::read_dir(&root.proc).into_iter().flatten().flatten() {
@@ -48,19 +48,19 @@ fn parse(text: &[u8]) -> ProcessIo {
     }
 }
 
-/// The process that a thread belongs to; `None` where it has ended.
+/// The process of a thread; `None` if it has ended.
 pub fn process_of_thread(root: &Root, thread: u32) -> Option<u32> {
     let status = fs::read(root.proc.join(thread.to_string()).join("status")).ok()?;
     let group = lines(&status).find_map(|line| line.strip_prefix("Tgid:"))?;
     group.trim().parse().ok()
 }
 
-/// The kernel's name for a process.
+/// The kernel's name of a process.
 pub fn process_name(root: &Root, pid: u32) -> Option<String> {
     attribute(&root.proc.join(pid.to_string()).join("comm"))
 }
 
-/// Path of a process's control group: of the unified hierarchy, or else of the one that counts I/O.
+/// Path of a process's control group in the unified hierarchy, or else in the one that counts I/O.
 pub fn process_group(root: &Root, pid: u32) -> Option<String> {
     let text = fs::read(root.proc.join(pid.to_string()).join("cgroup")).ok()?;
     let mut groups = lines(&text).filter_map(|line| {

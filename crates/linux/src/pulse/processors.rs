@@ -1,4 +1,4 @@
-//! Processors' time since the host started, by use (linux, Documentation/filesystems/proc.rst).
+//! Processor time since the host started, by use (linux, Documentation/filesystems/proc.rst).
 
 use super::polled_file::lines;
 use crate::root::{Result, Root, read_bytes};
@@ -8,12 +8,12 @@ use crate::root::{Result, Root, read_bytes};
 pub struct ProcessorTime {
     /// Sum of all uses, idle time included.
     pub total: u64,
-    /// Time that the hypervisor gave to others while this host wanted it.
+    /// Time that the hypervisor gave to other guests while this host had work (steal).
     pub stolen: u64,
 }
 
 impl ProcessorTime {
-    /// Reads `/proc/stat`; `None` where it has no line `cpu`.
+    /// Reads `/proc/stat`; `None` if it has no line `cpu`.
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -21,7 +21,7 @@ impl ProcessorTime {
         Ok(Self::parse(&read_bytes(&root.proc.join("stat"))?))
     }
 
-    /// Reads the text of `/proc/stat`. Time of guests is within that of users, and not added.
+    /// Parses the text of `/proc/stat`. Guest time is included in user time, and not added again.
     fn parse(text: &[u8]) -> Option<ProcessorTime> {
         let line = lines(text).find_map(|line| line.strip_prefix("cpu "))?;
         let times: Option<Vec<u64>> = line
@@ -38,7 +38,7 @@ impl ProcessorTime {
         })
     }
 
-    /// The share of the time since an earlier reading that was stolen, 0 to 1.
+    /// Share of the time since an earlier reading that was stolen, 0 to 1.
     pub fn stolen_since(&self, before: &ProcessorTime) -> f64 {
         let total = self.total.saturating_sub(before.total);
         let stolen = self.stolen.saturating_sub(before.stolen);

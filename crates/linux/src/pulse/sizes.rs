@@ -1,5 +1,5 @@
-//! Sizes of block devices (proc(5), `/proc/partitions`): a loop device without a file and a drive without a
-//! medium have none, while their counters stay.
+//! Block devices with a size (proc(5), `/proc/partitions`): a loop device without a file and a drive without a medium
+//! have none, while their counters remain.
 
 use std::collections::HashSet;
 
@@ -23,7 +23,7 @@ impl SizedReader {
         Ok(SizedReader { file })
     }
 
-    /// The devices that have a size now.
+    /// The devices that have a size at present.
     ///
     /// # Errors
     /// When the file cannot be read.

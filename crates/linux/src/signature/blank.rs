@@ -1,25 +1,25 @@
-//! Blank ranges: the first and the last 16 MiB and 256 samples between are zeros.
+//! Blank ranges: the first and the last 16 MiB and 256 samples in between are zeros.
 //!
-//! A device that was made again, zeroed or discarded reads as zeros. Samples are spread evenly at places that
-//! are always the same, so that two readings of one device agree.
+//! A device that was recreated, zeroed or discarded reads as zeros. The samples are evenly spaced at fixed positions,
+//! so that two readings of one device agree.
 
 use std::io;
 
 use super::region::Region;
 
-/// Bytes read at either end.
+/// Number of bytes read at either end.
 const EDGE_BYTES: u64 = 16 << 20;
-/// Number of samples read between.
+/// Number of samples in between.
 const SAMPLES: u64 = 256;
 /// The size of a sample.
 const SAMPLE: u64 = 4096;
-/// Bytes of one read.
+/// Size of one read, in bytes.
 const PIECE: u64 = 1 << 20;
 
-/// Position of the first byte found that is not zero; `None` where the range counts as blank.
+/// Position of the first nonzero byte that is found; `None` if the range counts as blank.
 ///
 /// # Errors
-/// The kernel's error of a read: a device that cannot be read is not known to be blank.
+/// The kernel's error of a read: a device that cannot be read does not count as blank.
 pub(super) fn first_data(region: &Region) -> io::Result<Option<u64>> {
     let size = region.size;
     let head = EDGE_BYTES.min(size);
@@ -46,7 +46,7 @@ pub(super) fn first_data(region: &Region) -> io::Result<Option<u64>> {
     Ok(None)
 }
 
-/// Compares blocks, and looks for the byte only in one that differs: this is most of the work on an empty disk.
+/// Compares blocks first, and searches bytes only in a block that differs: this is most of the work on an empty disk.
 fn first_not_zero(bytes: &[u8]) -> Option<usize> {
     const ZEROS: [u8; SAMPLE as usize] = [0; SAMPLE as usize];
     let differs = |block: &&[u8]| ZEROS.get(..block.len()) != Some(*block);

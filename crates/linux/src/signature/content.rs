@@ -1,5 +1,4 @@
-//! All that is on a device or file: what it carries itself, what its partitions carry, and data of a kind that
-//! is not known.
+//! All contents of a device or file: its own signatures, those of its partitions, and data of unknown kinds.
 
 use std::fmt;
 use std::fs::File;
@@ -13,12 +12,12 @@ use super::read::direct;
 use super::region::Region;
 use super::{blank, detect};
 
-/// Content and its place.
+/// Content and its position.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LocatedContent {
-    /// The partition that carries it; `None` where the device itself does.
+    /// The partition with the content; `None` if it is on the device itself.
     pub partition: Option<Partition>,
-    /// Name of the logical volume that carries it, of an LVM group.
+    /// Name of the LVM logical volume with the content.
     pub volume: Option<String>,
     /// Position, in bytes from the start of the device.
     pub offset: u64,
@@ -26,33 +25,33 @@ pub struct LocatedContent {
     pub kind: SignatureKind,
 }
 
-/// Content that was found.
+/// Contents that were found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Content {
-    /// Content, in the order of the places; each kind once in each partition.
+    /// The contents, ordered by position; each kind once in each partition.
     pub found: Vec<LocatedContent>,
-    /// The zeroing that is not done with it, by the stamp that alone fills its first 4 KiB. To a command that continues
-    /// that zeroing, the rest of the former content is no reason to stop.
+    /// Stamp of an unfinished zeroing, if it alone fills the first 4 KiB. For a command that continues that zeroing,
+    /// the remaining contents are no reason to stop.
     pub zeroing: Option<String>,
 }
 
-/// The line with which a disk begins that `disksmith zero` is not done with; the rest of the line is the stamp of
-/// that zeroing, and the line fills the first 4 KiB.
+/// Start of the line at the beginning of a disk that `disksmith zero` has not finished; the rest of the line is the
+/// stamp of that zeroing, and the line is repeated to fill 4 KiB.
 pub const ZEROING: &str = "disksmith zero is not done with this disk: ";
 
-/// A table in a partition of a partition and so on is not followed further than this.
+/// Maximum nesting depth of partition tables in partitions.
 const MAX_TABLE_DEPTH: u32 = 3;
-/// Space between partitions that is smaller holds boot loaders and padding.
+/// Minimum size of a gap between partitions that is examined; smaller ones hold boot loaders and padding.
 const GAP: u64 = 1 << 20;
 /// The sector of an MBR.
 const MBR: u64 = 512;
-/// Size of either copy of a GPT: header and 128 entries of 128 bytes, with a protective MBR, in sectors of up
-/// to 4 KiB (UEFI Specification 2.10, section 5.3.1).
+/// Size of either copy of a GPT: header and 128 entries of 128 bytes, with a protective MBR, in sectors of up to 4 KiB
+/// (UEFI Specification 2.10, section 5.3.1).
 const GPT: u64 = 6 * 4096;
 
 impl Content {
-    /// Examines all of a device or file. `listed` are partitions that the kernel knows, next to those of its own
-    /// table. Reads at most 33 MiB of each partition, of a device past the page cache.
+    /// Examines a whole device or file. `listed` are partitions known to the kernel, in addition to those of the
+    /// device's table. Reads at most 33 MiB of each partition; reads of a device bypass the page cache.
     ///
     /// # Errors
     /// The kernel's error of a read: `EIO` from a failing disk, `EISDIR` for a directory.
@@ -75,7 +74,7 @@ impl Content {
         Ok(content)
     }
 
-    /// True if the device itself carries the mark of a format.
+    /// True if the device itself has the signature of a format.
     pub fn has_signature(&self) -> bool {
         let is_mark = |found: &LocatedContent| {
             found.partition.is_none() && found.volume.is_none() && found.kind != Unknown
@@ -95,7 +94,7 @@ impl Content {
     }
 }
 
-/// The outermost partition and the innermost logical volume in which something lies.
+/// The outermost partition and the innermost logical volume that contain something.
 #[derive(Clone, Default)]
 struct Carrier {
     partition: Option<Partition>,
@@ -142,7 +141,7 @@ fn search(
     parts.extend_from_slice(listed);
     parts.sort_unstable();
     parts.dedup_by_key(|part| (part.start, part.size));
-    // A partition that begins where the device does, as on hybrid images of CDs, shows what was examined.
+    // A partition that begins at the start of the device, as on hybrid images of CDs, was examined with the device.
     parts.retain(|part| part.start > 0);
     if depth == MAX_TABLE_DEPTH && !parts.is_empty() {
         push(0, Unknown);
@@ -172,7 +171,7 @@ fn search(
     Ok(())
 }
 
-/// Searches the logical volumes that begin on a physical one, and all of its data where they are not known.
+/// Searches the logical volumes that begin on a physical one, or all of its data if they are unknown.
 fn search_group(
     region: &Region,
     label: u64,
@@ -207,7 +206,7 @@ fn search_group(
     Ok(())
 }
 
-/// Position of the first data that lies in no partition, nor in a record of the table.
+/// Position of the first data outside of all partitions and table records.
 fn first_beside(
     region: &Region,
     tables: &[SignatureKind],
@@ -225,7 +224,7 @@ fn first_beside(
         [] => (0, 0),
         _ => (MBR, 0),
     };
-    // Partitions of a table that is not known here, such as a Sun label, lie next to that table.
+    // Partitions of an unknown table, such as a Sun label, are beside that table.
     let smallest = if parts.is_empty() || tables.is_empty() {
         0
     } else {
@@ -248,7 +247,7 @@ fn first_beside(
     Ok(None)
 }
 
-/// The stamp of a zeroing, if it fills all of the first block, so that nothing was written there since.
+/// The stamp of a zeroing, if it fills the first block, so that nothing was written there since.
 fn zeroing(region: &Region) -> io::Result<Option<String>> {
     let block = region.read(0, 4096)?;
     let length = block.iter().position(|&byte| byte == b'\n');

@@ -5,11 +5,11 @@ use std::io;
 
 use super::read::read_at;
 
-/// Bytes read: all that either superblock has up to its id.
+/// Number of bytes that are read: both superblocks up to and including the id.
 const LENGTH: u64 = 4096;
 
-/// The id of the XFS or ext2, 3 or 4 that a device or file holds, as `mkfs` was given it:
-/// `01234567-89ab-cdef-0123-456789abcdef`. `None` where there is neither.
+/// The id of the XFS or ext2, 3 or 4 on a device or file, in the form of `mkfs`:
+/// `01234567-89ab-cdef-0123-456789abcdef`. `None` for other contents.
 ///
 /// XFS begins with "XFSB" and has its id at byte 32 (linux, fs/xfs/libxfs/xfs_format.h, `struct
 /// xfs_dsb`). The superblock of ext4 lies at byte 1,024, with 0xEF53 at 0x38 and the id at 0x68 of

@@ -1,4 +1,4 @@
-//! The parts of a device that hold signatures, read once, so that the detectors are pure.
+//! The parts of a device with signatures, read once, so that the detectors are pure functions.
 
 use std::io;
 
@@ -9,18 +9,18 @@ use super::region::Region;
 /// KiB); the farthest from the end is the third (512 KiB before the end, rounded down to 256 KiB).
 pub(super) const EDGE_BYTES: u64 = 1 << 20;
 
-/// Offsets beyond the first edge that some format uses: VMFS at 1 and 2 MiB, the second LUKS2
-/// header at 1, 2 or 4 MiB, the first mirror of the Btrfs superblock at 64 MiB.
+/// Offsets beyond the first edge that some formats use: VMFS at 1 and 2 MiB, the second LUKS2 header at 1, 2 or 4 MiB,
+/// the first mirror of the Btrfs superblock at 64 MiB.
 const FURTHER_OFFSETS: [u64; 4] = [1 << 20, 2 << 20, 4 << 20, 64 << 20];
 
-/// The two edges and the spots of a device, file or partition.
+/// The two edges and the further ranges of a device, file or partition.
 pub(super) struct Image {
     size: u64,
     parts: Vec<(u64, Vec<u8>)>,
 }
 
 impl Image {
-    /// Reads the ranges of the detectors.
+    /// Reads the ranges that the detectors need.
     pub(super) fn read(region: &Region) -> io::Result<Image> {
         let size = region.size;
         let mut image = Image {
@@ -45,7 +45,7 @@ impl Image {
         self.size
     }
 
-    /// `len` bytes at `offset`, where they were read in whole.
+    /// `len` bytes at `offset`; `None` unless all of them were read.
     pub(super) fn bytes(&self, offset: u64, len: usize) -> Option<&[u8]> {
         self.parts.iter().find_map(|(start, data)| {
             let from = usize::try_from(offset.checked_sub(*start)?).ok()?;
@@ -63,7 +63,7 @@ impl Image {
         self.bytes(offset, magic.len()) == Some(magic)
     }
 
-    /// A number of `N` bytes at `offset`, as stored.
+    /// `N` bytes at `offset`.
     pub(super) fn array<const N: usize>(&self, offset: u64) -> Option<[u8; N]> {
         self.bytes(offset, N)?.try_into().ok()
     }

@@ -1,11 +1,11 @@
-//! The kinds of signature, and the words for them.
+//! The kinds of signatures, and their names.
 
 use std::fmt;
 use std::str::FromStr;
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $variant:ident = $word:literal $(| $alias:literal)*,)+) => {
-        /// Kind of content that a signature stands for.
+        /// Kind of content.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[non_exhaustive]
         pub enum SignatureKind {
@@ -16,14 +16,14 @@ macro_rules! kinds {
             /// Every kind that [`Content`](super::Content) can report.
             pub const ALL: &[SignatureKind] = &[$(SignatureKind::$variant,)+];
 
-            /// The word that blkid(8) prints for it as TYPE or PTTYPE.
+            /// Its name in blkid(8), as TYPE or PTTYPE.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(SignatureKind::$variant => $word,)+
                 }
             }
 
-            /// Other words that people use for it.
+            /// Other common names.
             const fn aliases(self) -> &'static [&'static str] {
                 match self {
                     $(SignatureKind::$variant => &[$($alias),*],)+
@@ -116,12 +116,12 @@ kinds! {
     VmfsVolumeMember = "VMFS_volume_member",
     /// The VMware VMFS file system.
     Vmfs = "VMFS",
-    /// Data that no known format explains.
+    /// Data that matches no known format.
     Unknown = "unknown",
 }
 
 impl SignatureKind {
-    /// The kind that a word stands for: blkid's word or a common other one, in any case.
+    /// The kind with a name: blkid's or another common one, in any case.
     pub fn from_name(word: &str) -> Option<SignatureKind> {
         SignatureKind::ALL.iter().copied().find(|kind| {
             kind.name().eq_ignore_ascii_case(word)
@@ -139,7 +139,7 @@ impl fmt::Display for SignatureKind {
     }
 }
 
-/// A word that names no kind of signature.
+/// A word that is not the name of a kind.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "'{0}' is not a kind of signature that disksmith knows; write the word that `disksmith devices` shows, such as ext4 or linux_raid_member"
@@ -154,7 +154,7 @@ impl FromStr for SignatureKind {
     }
 }
 
-/// A mark that some format has left on a device.
+/// A signature of a format on a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Signature {
     /// Position, in bytes from the start.

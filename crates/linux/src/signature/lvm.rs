@@ -1,8 +1,8 @@
-//! Logical volumes of a physical volume of LVM2, by the metadata on it: which of its bytes each one begins with.
+//! Logical volumes that begin on a physical volume of LVM2, by the metadata on it.
 //!
-//! The volumes of a group that is active are devices that hold this one; those of another group are known by the
-//! metadata only. On disk: a label in one of the first four sectors, with a header that lists the data areas and the
-//! metadata areas; each of these has a header of its own, and a text in a ring behind it (lvm2, lib/label/label.h,
+//! The volumes of an active group are devices that hold this one; those of another group are only known by the
+//! metadata. On disk there is a label in one of the first four sectors, with a header that lists the data areas and
+//! the metadata areas; each of the latter has a header and a text in a ring buffer after it (lvm2, lib/label/label.h,
 //! `struct label_header`; lib/format_text/layout.h, `struct pv_header`, `struct mda_header`, `struct raw_locn`).
 
 mod text;
@@ -14,31 +14,30 @@ use text::{Node, Section};
 
 /// LVM counts in sectors of this many bytes.
 const SECTOR: u64 = 512;
-/// Size of the header of a metadata area, behind which its ring begins.
+/// Size of the header of a metadata area; the ring buffer follows it.
 const HEADER: u64 = 512;
-/// Longer metadata is taken for damage; LVM's own areas are 1 MiB by default.
+/// Maximum size of metadata; larger ones count as damaged. LVM's own areas are 1 MiB by default.
 const MAX_METADATA_BYTES: u64 = 64 << 20;
-/// Endings of the names of volumes that hold LVM's own metadata, some with a number behind them (lvm(8), "reserved
-/// names").
+/// Suffixes of the names of volumes with LVM's own metadata, some followed by a number (lvm(8), "reserved names").
 const INTERNAL_SUFFIXES: [&str; 5] = ["_rmeta_", "_mlog", "_tmeta", "_cmeta", "_pmspare"];
 
-/// A logical volume, as far as it lies in one piece at its beginning.
+/// The first contiguous segment of a logical volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Volume {
     /// Name of the volume.
     pub name: String,
     /// First byte of the volume, from the start of the physical volume.
     pub start: u64,
-    /// Size of the piece in bytes.
+    /// Size of the segment in bytes.
     pub size: u64,
 }
 
-/// Content of a physical volume's metadata.
+/// Contents of a physical volume according to its metadata.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Volumes {
     /// The volumes that begin on it.
     Known(Vec<Volume>),
-    /// The physical volume has no metadata, or damaged one. Its data areas, as positions and sizes.
+    /// The physical volume has no valid metadata. The positions and sizes of its data areas.
     Unknown(Vec<(u64, u64)>),
 }
 
@@ -56,7 +55,7 @@ pub(super) fn volumes(region: &Region, label: u64) -> io::Result<Volumes> {
             return Ok(Volumes::Known(volumes));
         }
     }
-    // An area of size 0 goes to the end.
+    // An area of size 0 extends to the end.
     let areas = header.data.iter().map(|(start, size)| match size {
         0 => (*start, region.size.saturating_sub(*start)),
         _ => (*start, *size),
@@ -96,7 +95,7 @@ impl Header {
     }
 }
 
-/// The text of a metadata area, if it holds one that is in force.
+/// The text of a metadata area; `None` if it has no valid one.
 fn metadata(region: &Region, start: u64, size: u64) -> io::Result<Option<String>> {
     const MAGIC: &[u8] = b" LVM2 x[5A%r0N*>";
     const IGNORED: u64 = 1;
@@ -124,7 +123,7 @@ fn metadata(region: &Region, start: u64, size: u64) -> io::Result<Option<String>
     Ok(Some(text.trim_end_matches('\0').to_owned()))
 }
 
-/// The volumes that begin on the physical volume with this id, of the one group that the metadata describes.
+/// The volumes that begin on the physical volume with this id, in the one group of the metadata.
 fn in_group(all: &Section, uuid: &str) -> Option<Vec<Volume>> {
     let (_, group) = all.sections().next()?;
     let extent = group.number("extent_size")?.checked_mul(SECTOR)?;
@@ -140,7 +139,7 @@ fn in_group(all: &Section, uuid: &str) -> Option<Vec<Volume>> {
     for (volume, section) in volumes.sections().filter(|(volume, _)| !is_own(volume)) {
         let mut segments = section.sections().map(|(_, segment)| segment);
         let first = segments.find(|segment| segment.number("start_extent") == Some(0));
-        // Volumes without stripes lie in others, which are listed too.
+        // Volumes without stripes are built on others, which are listed too.
         let Some(stripes) = first.and_then(|segment| segment.list("stripes")) else {
             continue;
         };

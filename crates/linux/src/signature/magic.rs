@@ -1,10 +1,10 @@
-//! Formats that a run of fixed bytes at a fixed place gives away.
+//! Formats that are recognized by fixed bytes at fixed positions.
 
 use super::image::Image;
 use super::kind::Signature;
 use super::kind::SignatureKind::{self, *};
 
-/// The bytes of a format and the places where they may stand.
+/// The magic bytes of a format and their possible positions.
 struct Magic {
     kind: SignatureKind,
     bytes: &'static [u8],
@@ -45,8 +45,8 @@ const SWAP: &[u64] = &[
     64 * KIB - 10,
 ];
 
-/// Places at which a second LUKS2 header may stand: after a first one of 16 KiB to 4 MiB (LUKS2 On-Disk
-/// Format Specification, section 2.2).
+/// Possible positions of a second LUKS2 header: after a first one of 16 KiB to 4 MiB (LUKS2 On-Disk Format
+/// Specification, section 2.2).
 const LUKS2_SECOND: &[u64] = &[
     16 * KIB,
     32 * KIB,
@@ -59,8 +59,8 @@ const LUKS2_SECOND: &[u64] = &[
     4 * MIB,
 ];
 
-/// Fixed bytes by which formats are recognized. Each line names the source of its bytes and its place; paths without
-/// another name are the kernel's.
+/// Magic bytes of the formats. Each line names the source of its bytes and position; paths without another name are
+/// the kernel's.
 const MAGICS: &[Magic] = &[
     // fs/xfs/libxfs/xfs_format.h, XFS_SB_MAGIC.
     at(Xfs, b"XFSB", &[0]),

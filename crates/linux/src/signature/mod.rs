@@ -1,10 +1,10 @@
 //! Signatures: file systems, partition tables, RAID and volume metadata on a device or file.
 //!
-//! This is read before anything is overwritten, so it errs on the side of seeing something: it reports
-//! backup copies too, and does not verify checksums. It never writes.
+//! This is read before anything is overwritten, so false positives are preferred: backup copies are reported too, and
+//! checksums are not verified. It never writes.
 //!
-//! Content that is neither blank nor known counts as [`SignatureKind::Unknown`]: a database's raw volume, a format
-//! that has no line here, a file system whose beginning is gone.
+//! Contents that are neither blank nor recognized count as [`SignatureKind::Unknown`]: a database's raw volume, a
+//! format that is missing here, a file system whose beginning was overwritten.
 
 mod blank;
 mod content;
@@ -28,12 +28,11 @@ pub use kind::{Signature, SignatureKind, UnknownSignature};
 pub use partitions::Partition;
 use region::Region;
 
-/// Every signature of a known format that a regular file or block device carries itself, in the order of their
-/// offsets. A format that keeps copies (a GPT and its backup, the labels of ZFS) is reported once for each
-/// copy. What else may be on it, also in partitions, is in [`Content`].
+/// All signatures of known formats on a regular file or block device itself, ordered by offset. A format with copies
+/// (a GPT and its backup, the labels of ZFS) is reported once for each copy. Other contents, also in partitions, are
+/// in [`Content`].
 ///
-/// A device is read past the page cache: what was written to its storage under another name is not in the cache of
-/// this one.
+/// Reads of a device bypass the page cache, which does not contain writes to the same storage under another name.
 ///
 /// # Errors
 ///

@@ -1,6 +1,6 @@
-//! Partitions of a device, by its own table: MBR with logical partitions, and GPT.
+//! Partitions of a device according to its own table: MBR with logical partitions, and GPT.
 //!
-//! The kernel need not have made nodes for them: a file has none, nor has a loop device without `-P`.
+//! The kernel need not have created nodes for them: it does not for a file, nor for a loop device without `-P`.
 
 use std::io;
 
@@ -17,21 +17,21 @@ pub struct Partition {
     pub number: u32,
 }
 
-/// A chain of logical partitions that is longer is taken for a damaged one.
+/// Maximum length of a chain of logical partitions; a longer one counts as damaged.
 const MAX_LOGICAL_PARTITIONS: u32 = 256;
-/// A GPT with more entries is taken for a damaged one; usual are 128.
+/// Maximum number of entries of a GPT; a larger number counts as damaged. 128 is usual.
 const MAX_ENTRIES: u32 = 1024;
 
 /// Partitions of a device and the records of its tables.
 #[derive(Debug, Default)]
 pub(super) struct Tables {
-    /// The partitions of all tables, in the order of their places, each place once.
+    /// The partitions of all tables, ordered by position, each position once.
     pub(super) partitions: Vec<Partition>,
-    /// First bytes of the extended boot records, which lie between the partitions and belong to the table.
+    /// Positions of the extended boot records, which are between the partitions and belong to the table.
     pub(super) extended_records: Vec<u64>,
 }
 
-/// The tables on a device.
+/// The partition tables of a device.
 pub(super) fn of(region: &Region) -> io::Result<Tables> {
     let mut tables = Tables::default();
     let found = &mut tables.partitions;
@@ -102,8 +102,8 @@ fn mbr(region: &Region, found: &mut Vec<Partition>, records: &mut Vec<u64>) -> i
     Ok(())
 }
 
-/// The chain of logical partitions: each link has the partition, counted from the link, and the next
-/// link, counted from the extended partition (block/partitions/msdos.c, parse_extended). Returns the links, in sectors.
+/// Follows the chain of logical partitions: each link has its partition, relative to the link, and the next link,
+/// relative to the extended partition (block/partitions/msdos.c, parse_extended). Returns the links, in sectors.
 fn extended(
     region: &Region,
     base: u64,
@@ -143,8 +143,8 @@ fn extended(
     Ok(links)
 }
 
-/// A GPT by its header or the backup of it, in sectors of 512 or 4096 bytes (UEFI Specification 2.10,
-/// section 5.3.2). Checksums are not verified: a damaged table tells more than none.
+/// Parses a GPT by its header or the backup of it, in sectors of 512 or 4096 bytes (UEFI Specification 2.10, section
+/// 5.3.2). Checksums are not verified: a damaged table is better than none.
 fn gpt(region: &Region, found: &mut Vec<Partition>) -> io::Result<()> {
     for sector in [512, 4096] {
         for at in [Some(sector), region.size.checked_sub(sector)]

@@ -1,4 +1,4 @@
-//! Reads of devices and files, past their caches where that can be.
+//! Reads of devices and files, bypassing the page cache where possible.
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom};
@@ -8,11 +8,11 @@ use std::os::unix::fs::{FileExt, FileTypeExt};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
-/// Direct I/O wants memory, offset and length in multiples of the logical block, which is at most
-/// 4 KiB on every disk that this reads.
+/// Direct I/O requires memory, offset and length in multiples of the logical block, which is at most 4 KiB on every
+/// supported disk.
 pub(super) const ALIGN: usize = 4096;
 
-/// The size of a regular file or block device: where its end is. The file's own offset is kept.
+/// The size of a regular file or block device. The file's own offset is kept.
 pub(super) fn size(mut file: &File) -> io::Result<u64> {
     let here = file.stream_position()?;
     let end = file.seek(SeekFrom::End(0))?;
@@ -20,8 +20,8 @@ pub(super) fn size(mut file: &File) -> io::Result<u64> {
     Ok(end)
 }
 
-/// A block device opened again past its page cache, which does not learn of what is written to the same storage under
-/// another name; `None` of a file, and where the driver knows no direct I/O.
+/// A block device opened again with direct I/O, since its page cache does not contain writes to the same storage under
+/// another name; `None` for a file, and if the driver does not support direct I/O.
 pub(super) fn direct(file: &File) -> io::Result<Option<File>> {
     if !file.metadata()?.file_type().is_block_device() {
         return Ok(None);
@@ -35,10 +35,10 @@ pub(super) fn direct(file: &File) -> io::Result<Option<File>> {
     }
 }
 
-/// Reads `len` bytes at the aligned `offset`; fewer where the file ends before.
+/// Reads `len` bytes at the aligned `offset`; fewer at the end of the file.
 ///
-/// The request itself is rounded up to [`ALIGN`], as direct I/O demands; the kernel returns fewer
-/// bytes at the end of a file whose size is no multiple of it.
+/// The request itself is rounded up to [`ALIGN`], as direct I/O requires; the kernel returns fewer bytes at the end of
+/// a file whose size is not a multiple of it.
 pub(super) fn read_at(file: &File, offset: u64, len: u64) -> io::Result<Vec<u8>> {
     let len = usize::try_from(len).map_err(|_| io::ErrorKind::FileTooLarge)?;
     let rounded = len.next_multiple_of(ALIGN);
@@ -56,8 +56,7 @@ pub(super) fn read_at(file: &File, offset: u64, len: u64) -> io::Result<Vec<u8>>
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
-        // A read that stopped off the grid stopped at the end of the file; continuing from there
-        // would be refused by direct I/O.
+        // A read with an unaligned length ended at the end of the file; direct I/O would refuse to continue there.
         if !done.is_multiple_of(ALIGN) {
             break;
         }

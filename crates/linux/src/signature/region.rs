@@ -1,4 +1,4 @@
-//! A range of a device or file, such as one of its partitions, that is read as if it were a device.
+//! A range of a device or file, such as a partition, that is read like a device.
 
 use std::fs::File;
 use std::io;
@@ -11,7 +11,7 @@ pub(super) struct Region<'a> {
     file: &'a File,
     /// First byte of the range, from the start of the file.
     pub(super) start: u64,
-    /// Size of the range in bytes. It ends where the file ends, or before.
+    /// Size of the range in bytes; it ends at or before the end of the file.
     pub(super) size: u64,
 }
 
@@ -25,7 +25,7 @@ impl<'a> Region<'a> {
         })
     }
 
-    /// A part of it, cut off where it ends; `None` where nothing is left.
+    /// A part of it, limited to its end; `None` if nothing is left.
     pub(super) fn part(&self, start: u64, size: u64) -> Option<Region<'a>> {
         let left = self.size.checked_sub(start)?;
         let size = size.min(left);
@@ -36,8 +36,8 @@ impl<'a> Region<'a> {
         })
     }
 
-    /// Reads up to `len` bytes at `offset`; fewer where the range ends. What is read of the file is aligned, as
-    /// direct I/O demands.
+    /// Reads up to `len` bytes at `offset`; fewer at the end of the range. Reads of the file are aligned, as direct
+    /// I/O requires.
     pub(super) fn read(&self, offset: u64, len: u64) -> io::Result<Vec<u8>> {
         if offset >= self.size {
             return Ok(Vec::new());
@@ -50,8 +50,7 @@ impl<'a> Region<'a> {
         Ok(bytes)
     }
 
-    /// The size of the sectors in which a partition table counts: the device's logical block, and
-    /// 512 bytes in a file.
+    /// Sector size of a partition table: the device's logical block size, or 512 bytes in a file.
     pub(super) fn sector(&self) -> u64 {
         rustix::fs::ioctl_blksszget(self.file).map_or(512, u64::from)
     }

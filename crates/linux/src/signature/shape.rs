@@ -1,4 +1,4 @@
-//! Formats whose magic is short or moves, so that more of their fields must make sense.
+//! Formats with a short magic number or a variable position, for which further fields are verified.
 
 use super::image::Image;
 use super::kind::Signature;
@@ -40,9 +40,8 @@ pub(super) fn detect(image: &Image, found: &mut Vec<Signature>) {
 /// `s_magic`, 0x38 into the superblock at 1024 (Documentation/filesystems/ext4/super.rst).
 const EXT_MAGIC: u64 = 1024 + 0x38;
 
-/// ext2, ext3 and ext4 share the magic 0xEF53 and differ by their features; they are distinguished as
-/// their drivers do (fs/ext4/ext4.h: EXT2_FEATURE_INCOMPAT_SUPP, EXT3_FEATURE_INCOMPAT_SUPP and
-/// the like).
+/// ext2, ext3 and ext4 share the magic 0xEF53 and are distinguished by their features, as in their drivers
+/// (fs/ext4/ext4.h: EXT2_FEATURE_INCOMPAT_SUPP, EXT3_FEATURE_INCOMPAT_SUPP and the like).
 fn ext(image: &Image) -> Option<SignatureKind> {
     const SUPER: u64 = 1024;
     const COMPAT_HAS_JOURNAL: u32 = 0x4;
@@ -178,9 +177,8 @@ fn has_boot_magic(image: &Image) -> bool {
     image.has(BOOT_MAGIC, &[0x55, 0xAA])
 }
 
-/// FAT, recognized by the fields that the kernel itself insists on (fs/fat/inode.c, fat_read_bpb) and
-/// the jump that begins a boot sector; the words "FAT16" and "FAT32" in it are only a comment by
-/// Microsoft's own specification.
+/// FAT, recognized by the fields that the kernel itself requires (fs/fat/inode.c, fat_read_bpb) and the jump at the
+/// start of a boot sector; the words "FAT16" and "FAT32" in it are only informational, by Microsoft's specification.
 fn fat(image: &Image) -> bool {
     let checked = || {
         let sector = image.le16(11)?;
@@ -208,12 +206,12 @@ fn other_boot_sector(image: &Image) -> bool {
         .any(|name| image.has(3, *name))
 }
 
-/// An MBR partition table, with partitions or without.
+/// An MBR partition table, possibly empty.
 ///
-/// The two bytes 55 AA end the boot sectors of FAT and NTFS too, so the boot flag of all four entries
-/// must be 0 or 0x80, as the kernel demands (block/partitions/msdos.c, msdos_partition), and on
-/// the boot sector of a volume at least one entry must be in use. A table that protects a GPT
-/// (type 0xEE, block/partitions/efi.c, pmbr_part_valid) is reported as part of that GPT.
+/// The two bytes 55 AA also end the boot sectors of FAT and NTFS, so the boot flag of all four entries must be 0 or
+/// 0x80, as the kernel requires (block/partitions/msdos.c, msdos_partition), and on the boot sector of a volume at
+/// least one entry must be in use. A table that protects a GPT (type 0xEE, block/partitions/efi.c, pmbr_part_valid) is
+/// reported as part of that GPT.
 fn mbr(image: &Image, is_volume: bool) -> Option<SignatureKind> {
     const ENTRIES: u64 = 446;
     const EFI_GPT_PROTECTIVE: u8 = 0xEE;

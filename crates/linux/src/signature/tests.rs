@@ -29,7 +29,7 @@ fn found(size: u64, parts: &[(u64, &[u8])]) -> Vec<(u64, SignatureKind)> {
     signatures.iter().map(|s| (s.offset, s.kind)).collect()
 }
 
-/// Restates each format whose bytes alone give it away, independently of the table in `magic`.
+/// Restates each format that its bytes alone identify, independently of the table in `magic`.
 #[test]
 fn fixed_magics_are_found_where_they_belong() {
     let size = 80 * MIB;
@@ -127,7 +127,7 @@ fn md_metadata_is_found_in_all_four_places() {
     let one = b"\xfc\x4e\x2b\xa9\x01\0\0\0".as_slice();
     let old = b"\xfc\x4e\x2b\xa9\0\0\0\0".as_slice();
     let old_big_endian = b"\xa9\x2b\x4e\xfc\0\0\0\0".as_slice();
-    // A size that is aligned to nothing but its sectors, so that the rounding matters.
+    // A size that is only a multiple of the sector, so that the rounding matters.
     let size = 3 * MIB + 37 * 512;
     for (bytes, offset) in [
         (one, 0),
@@ -318,7 +318,7 @@ proptest! {
         prop_assert_eq!(found(size, &[(0, &bytes)]), []);
     }
 
-    /// Bytes that matter, in the places that matter, cut off anywhere.
+    /// Relevant bytes at the relevant positions, cut off anywhere.
     #[test]
     fn truncated_formats_never_panic(size in 0_u64..70_000, head in proptest::collection::vec(any::<u8>(), 0..2048)) {
         let len = head.len().min(size as usize);

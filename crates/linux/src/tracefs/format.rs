@@ -1,4 +1,4 @@
-//! Formats of events: where a kernel's events have their fields, which differs between kernels.
+//! Formats of events: positions of the fields, which differ between kernels.
 
 use std::collections::HashMap;
 
@@ -14,13 +14,13 @@ pub struct Field {
 /// Format of an event, from its file `format`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventFormat {
-    /// Number that its events begin with.
+    /// Number at the start of each of its events.
     pub id: u16,
     fields: HashMap<String, Field>,
 }
 
 impl EventFormat {
-    /// Reads a file `format`; `None` where it has no ID.
+    /// Parses a file `format`; `None` if it has no ID.
     pub fn parse(text: &str) -> Option<EventFormat> {
         let mut id = None;
         let mut fields = HashMap::new();
@@ -33,7 +33,7 @@ impl EventFormat {
         Some(EventFormat { id: id?, fields })
     }
 
-    /// Place and size of the field `name` in the event; `None` where it has no such field.
+    /// Position and size of the field `name` in the event; `None` if there is no such field.
     pub fn field(&self, name: &str) -> Option<Field> {
         self.fields.get(name).copied()
     }

@@ -1,4 +1,4 @@
-//! An instance: buffers and settings of one's own, which other users of tracing do not see.
+//! An instance: separate buffers and settings, which do not affect other users of tracing.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _};
@@ -13,22 +13,23 @@ use super::{EventFormat, TracefsError};
 use crate::process;
 use crate::root::Root;
 
-/// Start of the names of instances; then the process's number and its time of start.
+/// Prefix of the names of instances, followed by the process id and its start time.
 const PREFIX: &str = "disksmith-";
 
-/// An instance, which is removed when this is dropped. One whose process was killed is removed by the next.
+/// An instance, which is removed when this is dropped. That of a killed process is removed by the next one.
 #[derive(Debug)]
 pub struct Instance {
     folder: PathBuf,
     _tracefs: Tracefs,
 }
 
-/// Events that the kernel could not keep.
+/// Number of events that the kernel could not store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LostEvents(pub u64);
 
 impl Instance {
-    /// Makes an instance without events, whose clock is CLOCK_MONOTONIC, and removes those of processes that are gone.
+    /// Creates an instance without events, whose clock is CLOCK_MONOTONIC, and removes those of processes that have
+    /// ended.
     ///
     /// # Errors
     /// When it cannot be made.
@@ -61,8 +62,8 @@ impl Instance {
             _tracefs: tracefs,
         };
         instance.write("trace_clock", "mono")?;
-        // A full buffer keeps what it has, so that a loss is a gap. `stats` counts it; pages bear the mark of lost
-        // events only where a buffer is overwritten.
+        // A full buffer keeps its contents, so that a loss is a gap. `stats` counts it; pages only have a mark for
+        // lost events if a buffer is overwritten.
         instance.write("options/overwrite", "0")?;
         Ok(instance)
     }
@@ -91,32 +92,32 @@ impl Instance {
         })
     }
 
-    /// Begins to trace an event where `filter` holds.
+    /// Starts to trace an event, for occurrences that match `filter`.
     ///
     /// # Errors
-    /// When the kernel does not take the filter.
+    /// When the kernel refuses the filter.
     pub fn enable(&self, event: &str, filter: &str) -> Result<(), TracefsError> {
         self.write(&format!("events/{event}/filter"), filter)?;
         self.write(&format!("events/{event}/enable"), "1")
     }
 
-    /// Ends to trace an event.
+    /// Stops tracing an event.
     ///
     /// # Errors
-    /// When the kernel does not answer.
+    /// When the kernel refuses.
     pub fn disable(&self, event: &str) -> Result<(), TracefsError> {
         self.write(&format!("events/{event}/enable"), "0")
     }
 
-    /// Ends tracing; what is in the buffers stays.
+    /// Stops tracing; the contents of the buffers stay.
     ///
     /// # Errors
-    /// When the kernel does not answer.
+    /// When the kernel refuses.
     pub fn stop(&self) -> Result<(), TracefsError> {
         self.write("tracing_on", "0")
     }
 
-    /// Sets the size of each processor's buffer. Events that come meanwhile are lost uncounted.
+    /// Sets the size of each processor's buffer. Events that occur meanwhile are lost without being counted.
     ///
     /// # Errors
     /// When there is not that much memory.
@@ -153,7 +154,7 @@ impl Instance {
         })
     }
 
-    /// Events that were lost so far, of all processors.
+    /// Number of events lost so far, over all processors.
     pub fn losses(&self) -> LostEvents {
         let folder = fs::read_dir(self.folder.join("per_cpu"))
             .into_iter()
@@ -176,12 +177,12 @@ fn lost_of(text: &str) -> u64 {
 
 impl Drop for Instance {
     fn drop(&mut self) {
-        // Where it fails the next start removes it.
+        // If it fails, the next start removes it.
         let _ = fs::remove_dir(&self.folder);
     }
 }
 
-/// Removes the instances of processes that are gone. The kernel keeps one that is being read.
+/// Removes the instances of processes that have ended. The kernel refuses to remove one that is being read.
 fn remove_abandoned(root: &Root, instances: &Path) {
     for entry in fs::read_dir(instances).into_iter().flatten().flatten() {
         let name = entry.file_name();
@@ -198,7 +199,7 @@ fn remove_abandoned(root: &Root, instances: &Path) {
     }
 }
 
-/// Process of an instance's name, and its time of start.
+/// Process id and start time in an instance's name.
 fn owner(name: &str) -> Option<(u32, u64)> {
     let mut parts = name.strip_prefix(PREFIX)?.split('-');
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
@@ -217,8 +218,8 @@ impl Readers {
         self.files.len()
     }
 
-    /// Gives the pages of each processor to `each`, until it returns false or none is there. Gives back the most bytes
-    /// that a processor's buffer had.
+    /// Passes the pages of each processor to `each`, until it returns false or there are no more. Returns the maximum
+    /// number of bytes in a processor's buffer.
     ///
     /// # Errors
     /// When a buffer cannot be read.
@@ -236,7 +237,7 @@ impl Readers {
                         }
                     }
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                    // Nothing there, a buffer that is being resized, or a processor that was taken away.
+                    // An empty buffer, one that is being resized, or a processor that was removed.
                     Err(error) if is_passing(&error) => break,
                     Err(error) => return Err(error),
                 }

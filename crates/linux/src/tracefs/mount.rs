@@ -1,4 +1,4 @@
-//! The place of tracefs: where it is mounted, or a mount that only this process sees.
+//! Location of tracefs: its mount point, or a mount that only this process sees.
 
 use std::fs;
 use std::io;
@@ -11,19 +11,19 @@ use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, 
 use super::TracefsError;
 use crate::root::Root;
 
-/// tracefs, as long as this is held.
+/// tracefs, usable while this is held.
 #[derive(Debug)]
 pub struct Tracefs {
     folder: PathBuf,
-    /// A mount in no namespace: it goes with the process, also when that is killed.
+    /// A mount in no namespace: it ends with the process, even if that is killed.
     _mount: Option<OwnedFd>,
 }
 
 impl Tracefs {
-    /// Finds tracefs, and mounts it for this process alone where it is not mounted.
+    /// Finds tracefs, and mounts it for this process alone if it is not mounted.
     ///
     /// # Errors
-    /// When it cannot be used, with the reason.
+    /// When it cannot be used; the error has the reason.
     pub fn open(root: &Root) -> Result<Tracefs, TracefsError> {
         let found = Tracefs::find(root)?;
         let instances = found.folder.join("instances");
@@ -63,7 +63,7 @@ impl Tracefs {
     }
 }
 
-/// The reason why a file of tracefs is not given.
+/// The error for a file of tracefs that cannot be opened.
 fn refused(root: &Root, path: PathBuf, source: io::Error) -> TracefsError {
     let lockdown = fs::read_to_string(root.sys.join("kernel/security/lockdown"));
     if source.kind() != io::ErrorKind::PermissionDenied {

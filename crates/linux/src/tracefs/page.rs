@@ -1,9 +1,9 @@
 //! Pages of the kernel's ring buffer (include/linux/ring_buffer.h; a time stamp, the length of the events, then the
 //! events).
 
-/// Bytes in front of the events: the time stamp and the length.
+/// Size of the header before the events: the time stamp and the length.
 const HEAD: usize = 16;
-/// Bits of the length; above it are marks that only buffers have that are overwritten.
+/// Bits of the length; the bits above are flags that only overwritten buffers have.
 const LENGTH_BITS: u64 = (1 << 27) - 1;
 /// Bits of a time in a time stamp event.
 const STAMP_BITS: u64 = (1 << 59) - 1;
@@ -12,16 +12,16 @@ const PADDING: u32 = 29;
 const TIME_EXTEND: u32 = 30;
 const TIME_STAMP: u32 = 31;
 
-/// An event as the buffer has it.
+/// An event in the form of the buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RawEvent<'a> {
     /// Time on the instance's clock.
     pub time: u64,
-    /// Fields of the event, which begin with the number of its format.
+    /// Fields of the event, beginning with the number of its format.
     pub bytes: &'a [u8],
 }
 
-/// A page of a trace buffer, of which events are read one by one.
+/// A page of a trace buffer, from which events are read one by one.
 #[derive(Clone, Debug)]
 pub struct TracePage<'a> {
     rest: &'a [u8],
@@ -29,7 +29,7 @@ pub struct TracePage<'a> {
 }
 
 impl<'a> TracePage<'a> {
-    /// A page that was read whole; `None` where it is too short to be one.
+    /// A complete page; `None` if it is too short.
     pub fn new(bytes: &'a [u8]) -> Option<TracePage<'a>> {
         let time = number::<8>(bytes, 0)?;
         let commit = number::<8>(bytes, 8)?;
@@ -48,7 +48,7 @@ impl<'a> Iterator for TracePage<'a> {
     fn next(&mut self) -> Option<RawEvent<'a>> {
         loop {
             let head = number::<4>(self.rest, 0)? as u32;
-            // The bit fields of struct ring_buffer_event begin at the end that the byte order has first.
+            // The bit fields of struct ring_buffer_event begin at the end that is first in the byte order.
             let (kind, delta) = match cfg!(target_endian = "little") {
                 true => (head & 31, u64::from(head >> 5)),
                 false => (head >> 27, u64::from(head & ((1 << 27) - 1))),
@@ -56,7 +56,7 @@ impl<'a> Iterator for TracePage<'a> {
             let word = number::<4>(self.rest, 4);
             self.rest = &self.rest[4..];
             match kind {
-                // Without a length the page ends here; with one an event was taken back.
+                // Without a length the page ends here; with one an event was discarded.
                 PADDING if delta == 0 => return None,
                 PADDING => {
                     self.time = self.time.wrapping_add(delta);
@@ -73,7 +73,7 @@ impl<'a> Iterator for TracePage<'a> {
                 }
                 kind => {
                     self.time = self.time.wrapping_add(delta);
-                    // An event of more than 112 bytes has its length, which counts itself, in front.
+                    // An event of more than 112 bytes is preceded by its length, which includes itself.
                     let length = match kind {
                         0 => {
                             let length = (word? as usize).checked_sub(4)?;
@@ -133,11 +133,11 @@ mod tests {
             &1_u32.to_ne_bytes(),
             &head(1, 0),
             &[2; 4],
-            // An event that was taken back.
+            // A discarded event.
             &head(PADDING, 1),
             &8_u32.to_ne_bytes(),
             &[9; 4],
-            // With its length in front.
+            // With a length before it.
             &head(0, 1),
             &(4_u32 + 5).to_ne_bytes(),
             &[3; 8],
@@ -149,7 +149,7 @@ mod tests {
             &[7; 20],
         ]
         .concat();
-        // With marks above the length.
+        // With flags above the length.
         let bytes = page(1000, 3 << 30, &events);
         let page = TracePage::new(&bytes).unwrap();
         let found: Vec<(u64, u8, usize)> = page

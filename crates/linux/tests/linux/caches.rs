@@ -26,7 +26,7 @@ fn a_faster_disk_and_memory_are_caches_and_a_disk_is_none() {
     assert_eq!(kinds(&tree.root, "ram0"), [CacheKind::Memory]);
 }
 
-/// The kinds below a loop device on a file.
+/// The kinds of caches below a loop device on a file.
 fn below_file(file: &Path, options: &[&str]) -> Option<Vec<CacheKind>> {
     match Loop::part_of(file, options) {
         Ok(device) => Some(kinds(&Root::host(), &device.name())),
@@ -47,7 +47,7 @@ fn root_loop_a_loop_device_caches_unless_it_does_direct_io() {
     };
     assert_eq!(cached, [CacheKind::PageCache]);
     assert_eq!(below_file(&file, &["--direct-io=on"]), Some(vec![]));
-    // A direct one on a file that lies on a cached one.
+    // A loop device with direct I/O on a file that is on one without.
     let lower = Loop::on(&file).unwrap();
     lower.mkfs();
     let mounted = Mounted::new(lower.path());

@@ -1,7 +1,7 @@
 //! Block devices, their stacks and their users as this crate reads them: on captured and modelled trees, and on real loop
 //! devices.
 
-// A test that finds nothing to unwrap has failed; one that is skipped says so.
+// A failed unwrap fails the test; a skipped test says so.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 mod caches;

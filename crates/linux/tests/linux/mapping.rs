@@ -38,7 +38,7 @@ fn refusal(tree: &Tree, from: &str, to: &str) -> String {
     map(tree, from, to).unwrap_err().to_string()
 }
 
-/// The members of an array and what each holds of all of it.
+/// The members of an array and the bytes that each holds of the whole array.
 fn all_of(tree: &Tree, array: &str, members: &[&str]) -> Vec<Bytes> {
     let size = tree.devices().named(array).unwrap().size;
     let held = |member: &&str| {
@@ -79,8 +79,8 @@ fn a_raid_0_continues_behind_its_smallest_member() {
     let members = ["vde", "vdf", "vdg"];
     let sizes = [Bytes::mib(63), Bytes::mib(127), Bytes::mib(255)];
     assert_eq!(all_of(&tree, "md1", &members), sizes);
-    // The second zone begins with chunk 3024 of the array, which two members share. This array
-    // counts from its own beginning: 3024 is even, the first of the two is next.
+    // The second zone begins with chunk 3024 of the array, which two members share. The chunks of this array are
+    // counted from its beginning: 3024 is even, so it is on the first of the two.
     let (zone, chunk) = (3 * 63 * MIB, 64 * KIB);
     assert_eq!(down(&tree, "md1", "vde", zone..zone + MIB), []);
     assert_eq!(
@@ -185,7 +185,7 @@ fn a_stack_is_followed_through_each_of_its_steps() {
 #[test]
 fn a_disk_that_an_array_has_twice_has_both_parts() {
     let tree = Tree::unpack("md-on-partitions");
-    // The third partition, at 53 MiB, has the first 8 MiB; the second, at 35 MiB, what follows.
+    // The third partition, at 53 MiB, has the first 8 MiB; the second, at 35 MiB, the rest.
     let seam = 8 * MIB - 5..8 * MIB + 7;
     let parts = [36 * MIB..36 * MIB + 7, 62 * MIB - 5..62 * MIB];
     assert_eq!(down(&tree, "md1", "vda", seam), parts);
@@ -266,7 +266,7 @@ fn spares_and_failed_members_hold_nothing() {
     for member in ["vdb", "vdh"] {
         assert!(refusal(&tree, "md127", member).contains("the lower one is a spare, or failed"));
     }
-    // A member that is being rebuilt will hold the same as the failed one did.
+    // A member that is being rebuilt will have the same data as the failed one.
     for member in ["vda", "vdg"] {
         assert_eq!(down(&tree, "md127", member, 0..KIB), [MIB..MIB + KIB]);
     }

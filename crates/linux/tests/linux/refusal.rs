@@ -1,5 +1,5 @@
-//! Reasons for which a device may not be overwritten, on captured and modelled trees: each reason, and the
-//! device next to it that has none.
+//! Reasons why a device may not be overwritten, on captured and modelled trees: each reason, and a similar device
+//! without it.
 
 use std::fs;
 
@@ -259,7 +259,7 @@ fn a_device_that_a_loop_device_shows_is_refused() {
         holder: "/dev/loop1".to_owned(),
     }));
     assert!(found.contains(&mounted("/dev/loop1", Relation::Above, "/mnt/loop")));
-    // A tree of the kernel's lists has no devices to ask, nor the file at the device's path.
+    // A tree has only the kernel's lists: neither the devices nor the file at the device's path exist.
     let unclear = Reason::UnclearLoop {
         target: "/dev/loop0".to_owned(),
         holder: "/dev/loop0".to_owned(),

@@ -1,4 +1,4 @@
-//! Reasons for which a file may not be overwritten, and consent to it.
+//! Reasons why a file may not be overwritten, and consent to it.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -14,7 +14,7 @@ use linux::consent::{
 use linux::signature::{LocatedContent, SignatureKind};
 use tempfile::TempDir;
 
-/// A machine with nothing on it, for files.
+/// An empty machine, for tests with files.
 struct Bench {
     tree: Tree,
     folder: TempDir,
@@ -141,7 +141,7 @@ fn data_of_an_unknown_kind_must_be_named() {
         "{message}"
     );
     assert!(bench.destroy(&file, &["@=unknown"]).is_ok());
-    // It names no mark, so that it may be said of what is blank.
+    // It names no signature, so that it may be used for a blank file.
     let blank = bench.file("blank", [0; 8192]);
     assert!(bench.destroy(&blank, &["@=unknown"]).is_ok());
     assert_eq!(refused(bench.destroy(&blank, &["@=ext4"])).len(), 1);
@@ -212,7 +212,7 @@ fn a_file_that_a_loop_device_shows_is_refused() {
             holder: "/dev/loop0".to_owned()
         }]
     );
-    // A file of another size at that path is not the one: it was made in another mount namespace.
+    // A file of another size at that path is another file: the loop device was set up in another mount namespace.
     let other = bench.file("my data", [0; 8192]);
     let found = refused(bench.destroy(&other, &["@"]));
     let [Reason::UnclearLoop { why, .. }] = &found[..] else {

@@ -1,5 +1,5 @@
-//! Consent to overwrite, asked of the running kernel about real loop devices. These need root; without it, or
-//! where no loop device can be attached, each says so and passes.
+//! Consent to overwrite real loop devices, on the running kernel. These tests need root; without it, or if no loop
+//! device can be attached, each is skipped with a note.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -25,7 +25,7 @@ fn consent(path: &Path, suffix: &str) -> Consent {
     Consent::parse(&text).unwrap()
 }
 
-/// Asks to overwrite a path, with consent to it and to the signatures in `suffix`.
+/// Requests consent to overwrite a path, with the signatures in `suffix`.
 fn destroy(path: impl AsRef<Path>, suffix: &str) -> Result<DestroyTarget, Refusal> {
     let path = path.as_ref();
     let _alone = alone();
@@ -37,8 +37,8 @@ fn claim(opened: PinnedTarget, consents: &[Consent]) -> Result<DestroyTarget, Re
     opened.claim(&Root::host(), consents)
 }
 
-/// Expects consent to be enough. A program elsewhere may have the device open for a moment, which
-/// puts off that a loop device lets go of it, so one refusal is not the last word.
+/// Expects consent to be sufficient. Another program may briefly have the device open, which delays the detachment of
+/// a loop device, so a single refusal is retried.
 fn accepted(path: impl AsRef<Path>, suffix: &str) -> DestroyTarget {
     let mut tries = 50;
     loop {
@@ -82,7 +82,7 @@ fn root_loop_an_unused_device_is_claimed_until_it_is_dropped() {
         .unwrap()
     );
     target.file.write_all_at(b"mine", 0).unwrap();
-    // A worker's own descriptor is not kept out by the claim; another claim is.
+    // The claim permits a worker's own descriptor, but not another claim.
     assert!(target.reopen(OFlags::DIRECT).is_ok());
     assert!(reasons(&disk.node, "").iter().any(is_busy));
     drop(target);
@@ -169,7 +169,7 @@ fn root_loop_swap_is_refused() {
 
 #[test]
 fn root_loop_a_swap_file_is_refused() {
-    // Swap files cannot lie on tmpfs or overlay, so this one has a file system of its own.
+    // Swap files cannot be on tmpfs or overlay, so this one has its own file system.
     let Some(disk) = Loop::new(32) else { return };
     disk.mkfs();
     let mount = Mounted::new(disk.path());
@@ -278,7 +278,7 @@ fn root_loop_the_file_that_a_device_shows_is_refused() {
             holder: disk.path().to_owned()
         }]
     );
-    // The device knows the file by its inode, whatever happens to its name.
+    // The device identifies the file by its inode, whatever its name.
     let other_name = folder.path().canonicalize().unwrap().join("again");
     fs::hard_link(&file, &other_name).unwrap();
     fs::remove_file(&file).unwrap();
@@ -361,7 +361,7 @@ fn root_loop_a_link_swapped_to_another_device_is_refused() {
     symlink(&other.node, &link).unwrap();
     let refusal = claim(opened, &[consent(&link, "")]).unwrap_err();
     assert_eq!(refusal.reasons, [Reason::Moved { path: link.clone() }]);
-    // Named by its own node it is accepted, and it is still the one that was opened.
+    // Named by its own node it is accepted, and it is still the device that was opened.
     fs::remove_file(&link).unwrap();
     symlink(&mine.node, &link).unwrap();
     let opened = PinnedTarget::at(&link).unwrap();

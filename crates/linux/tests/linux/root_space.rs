@@ -1,6 +1,6 @@
-//! Places of files and free space, as the running kernel shows them of file systems on loop devices, and held
-//! against the devices' content. These need root; without it, or where no loop device can be attached, each
-//! says so and passes.
+//! Positions of files and free space, as the running kernel reports them for file systems on loop devices, compared
+//! with the devices' contents. These tests need root; without it, or if no loop device can be attached, each is
+//! skipped with a note.
 
 use std::fs::{self, File};
 use std::ops::{ControlFlow, Range};
@@ -16,14 +16,14 @@ use rustix::fs::{FallocateFlags, fallocate};
 
 const KIB: u64 = 1 << 10;
 
-/// Bytes that no other place of no other file has.
+/// Bytes that are unique for each position of each file.
 fn content(seed: u64, blocks: u64) -> Vec<u8> {
     let words =
         (0..blocks * 512).map(|word| (seed << 40 | word).wrapping_mul(0x9E37_79B9_7F4A_7C15));
     words.flat_map(u64::to_le_bytes).collect()
 }
 
-/// Writes a file of `blocks` blocks of 4 KiB; syncs it, so that it has its place.
+/// Writes a file of `blocks` blocks of 4 KiB and syncs it, so that it has a position.
 fn write(folder: &Path, name: &str, seed: u64, blocks: u64) -> PathBuf {
     let path = folder.join(name);
     fs::write(&path, content(seed, blocks)).unwrap();
@@ -31,7 +31,7 @@ fn write(folder: &Path, name: &str, seed: u64, blocks: u64) -> PathBuf {
     path
 }
 
-/// Every second block of `blocks` is taken back: as many extents, and as many gaps between them.
+/// A file of which every second block is deallocated: as many extents, and as many gaps between them.
 fn write_with_holes(folder: &Path, name: &str, seed: u64, blocks: u64) -> PathBuf {
     let path = write(folder, name, seed, blocks);
     let file = File::options().write(true).open(&path).unwrap();
@@ -66,8 +66,7 @@ fn read(file: &File, range: Range<u64>) -> Vec<u8> {
     bytes
 }
 
-/// Files of several kinds, the last of which has more extents, and leaves more gaps, than the kernel
-/// is requested at a time.
+/// Files of several kinds, the last of which has more extents and gaps than the kernel is queried for at a time.
 fn make_files(folder: &Path) -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> = (1..20)
         .map(|n| write(folder, &format!("file{n}"), n, n * n))
@@ -81,7 +80,7 @@ fn make_files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Checks the answers about a file system against its device.
+/// Compares the reported positions of a file system with its device.
 fn is_true(disk: &Loop, check: &[&str]) {
     let mount = Mounted::new(disk.path());
     let files = make_files(&mount.point);
@@ -126,14 +125,14 @@ fn is_true(disk: &Loop, check: &[&str]) {
         }
         let own = on_device(path);
         assert!(all.intersect(&own).is_empty(), "{}", path.display());
-        // The blocks that are counted hold the file's extent tree too.
+        // The number of blocks includes the file's extent tree.
         let counted = file.metadata().unwrap().blocks() * 512;
         assert!(own.total().0 <= counted && own.total().0 >= counted / 100 * 99);
         all = all.union(&own);
     }
     let kept: Vec<Vec<u8>> = files.iter().map(|path| fs::read(path).unwrap()).collect();
 
-    // What is free may be overwritten.
+    // Free space may be overwritten.
     drop(mount);
     for block in space.free.blocks(Bytes::mib(1)) {
         let noise = vec![0xA5; (block.end - block.start) as usize];
@@ -171,7 +170,7 @@ fn root_loop_places_and_free_space_of_an_xfs_are_true() {
 #[test]
 fn root_loop_unwritten_and_small_files_have_nothing_to_read() {
     let Some(disk) = Loop::new(320) else { return };
-    // Inline data is not what mkfs.ext4 makes by itself.
+    // mkfs.ext4 does not enable inline data by default.
     run("mkfs.ext4", &["-q", "-F", "-O", "inline_data", disk.path()]);
     let mount = Mounted::new(disk.path());
     let unwritten = File::create(mount.point.join("unwritten")).unwrap();
@@ -200,7 +199,7 @@ fn root_loop_nothing_is_written_back_to_find_a_place() {
     let mount = Mounted::new(disk.path());
     let path = mount.point.join("new");
     fs::write(&path, content(1, 16)).unwrap();
-    // Written back already, should the machine be slow: then it has its place.
+    // On a slow machine it may already be written back: then it has a position.
     let at_once = places(&path);
     let waits = at_once
         .iter()

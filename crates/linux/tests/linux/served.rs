@@ -1,9 +1,9 @@
-//! Disks and files that the kernel serves to other machines, on modelled trees of configfs and sysfs.
+//! Disks and files that the kernel exports to other machines, on modelled trees of configfs and sysfs.
 
 use crate::support::Tree;
 use linux::consent::DeviceUsers;
 
-/// The sentences against a device of a tree.
+/// The reasons against overwriting a device of a tree.
 fn reasons(tree: &Tree, name: &str) -> Vec<String> {
     let uses = DeviceUsers::read(&tree.root).unwrap();
     let number = uses.devices().named(name).unwrap().number;
@@ -64,7 +64,7 @@ fn targets_that_are_configured_and_not_served_are_free() {
     let tree = Tree::unpack("ec2-nvme");
     tree.write(&format!("{NAMESPACE}/device_path"), "/dev/nvme2n1\n");
     tree.write(&format!("{NAMESPACE}/enable"), "0\n");
-    // No medium is in.
+    // No medium is inserted.
     tree.write(&format!("{LUN}/file"), "");
     assert_eq!(reasons(&tree, "nvme2n1"), [""; 0]);
 }

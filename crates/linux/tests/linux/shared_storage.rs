@@ -1,5 +1,5 @@
-//! Storage under more than one name, asked of the running kernel about real loop devices. These need root;
-//! without it, or where no loop device can be attached, each says so and passes.
+//! Storage with more than one name, on the running kernel with real loop devices. These tests need root; without it,
+//! or if no loop device can be attached, each is skipped with a note.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -10,7 +10,7 @@ use linux::consent::{
     Consent, DestroyTarget, ProgramUse, Reason, Refusal, Relation, open_for_destroying,
 };
 
-/// Asks to overwrite a path, with consent to it and to the signatures in `suffix`.
+/// Requests consent to overwrite a path, with the signatures in `suffix`.
 fn destroy(path: &Path, suffix: &str) -> Result<DestroyTarget, Refusal> {
     let mut text = path.as_os_str().to_owned();
     text.push(suffix);
@@ -18,8 +18,8 @@ fn destroy(path: &Path, suffix: &str) -> Result<DestroyTarget, Refusal> {
     open_for_destroying(&Root::host(), path, &[Consent::parse(&text).unwrap()])
 }
 
-/// Two loop devices that show the same 16 MiB: over one file, and one over the other's device. `None` without
-/// loop devices.
+/// Pairs of loop devices with the same 16 MiB: two on one file, and one on the other's device. `None` without loop
+/// devices.
 fn pairs() -> Option<[(Loop, Loop); 2]> {
     let (first, base) = (Loop::new(16)?, Loop::new(16)?);
     let shown = fs::read_to_string(format!("/sys/block/{}/loop/backing_file", first.name()));
@@ -52,8 +52,8 @@ fn with_root_devices_of_other_storage_are_targets_side_by_side() {
     let _two = destroy(&two.node, "").unwrap();
 }
 
-/// The node of a device may lie outside `/dev`, and a loop device over it then names a path of which sysfs
-/// does not say that it is a device.
+/// The node of a device may be outside `/dev`; sysfs then shows its path for a loop device on it, but not that it is a
+/// device.
 #[test]
 fn with_root_a_loop_device_over_a_node_elsewhere_is_one_over_the_device() {
     let Some(base) = Loop::new(16) else { return };
@@ -86,7 +86,7 @@ fn with_root_a_loop_device_over_a_node_elsewhere_is_one_over_the_device() {
     );
 }
 
-/// Users of storage are known by the storage, also where the file has lost its name.
+/// Users of storage are found by the storage, even if the file has been deleted.
 #[test]
 fn with_root_a_file_without_a_name_is_shared_too() {
     let Some(_) = Loop::new(1) else { return };
@@ -108,8 +108,8 @@ fn with_root_a_file_without_a_name_is_shared_too() {
     );
 }
 
-/// A program in another container, or the kernel itself, shows in no `/proc` that can be read here. An empty
-/// folder stands for one that hides it.
+/// A program in another container, or the kernel itself, is not visible in this `/proc`. An empty folder stands for a
+/// `/proc` that hides it.
 #[test]
 fn a_file_with_a_writer_that_is_not_seen_is_refused() {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();

@@ -212,7 +212,7 @@ fn a_device_that_is_going_away_is_listed_with_what_is_left_or_not_at_all() {
         (leaving.scheduler.as_ref(), leaving.rotational),
         (None, None)
     );
-    // Its own stat file is gone; the list of all devices still has it.
+    // Its own stat file does not exist any more; the list of all devices still has it.
     assert_eq!(DiskStats::read(&tree.root, leaving).unwrap().reads, 7);
 }
 
@@ -246,7 +246,7 @@ fn an_open_counter_sees_what_is_counted_later() {
         "sys/class/block/vda/stat",
         "198880 12788 8486130 233771 70026 31278 9144040 36890 0 31766 274309",
     );
-    // A kernel that drops counters in mid-flight does not exist; only the first eleven moved.
+    // Only the first eleven counters changed: no real kernel drops counters at run time.
     let after = DiskStats {
         flushes: before.flushes,
         ..counter.read().unwrap()

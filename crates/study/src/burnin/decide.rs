@@ -1,4 +1,4 @@
-//! Hosts that drop out, hosts that are called back, and the end of a group's race.
+//! Decisions of a race: hosts that drop out or are called back, and the end of a group's race.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use super::bounds::Bounds;
 use super::{Decision, End, HostStatus, MIN_MEASURED_HOSTS, Race};
 
 impl Race {
-    /// State of a group's race; empty where no group has this number.
+    /// State of a group's race; empty for an unknown group.
     pub fn decision(&self, group: usize) -> Decision {
         let Some(of) = self.groups.get(group) else {
             return Decision {
@@ -16,7 +16,7 @@ impl Race {
                 places: 0,
             };
         };
-        // A host of which nothing was measured is neither among the best nor as good as they are.
+        // A host without measurements is neither among the best nor as good as they are.
         let is_known = |host: &&usize| self.hosts[**host].rounds > 0;
         let left: Vec<usize> = of.left.iter().filter(is_known).copied().collect();
         if left.len() <= self.rule.keep {
@@ -45,7 +45,7 @@ impl Race {
         }
     }
 
-    /// True if fewer of the others than are kept may be ahead of a host.
+    /// True if fewer of the other hosts than are kept may be ahead of a host.
     fn is_surely_kept(&self, bounds: &mut Bounds, host: usize, left: &[usize]) -> bool {
         let may_lead = |other: &&usize| **other != host && self.lead(bounds, host, **other) <= 0.0;
         left.iter().filter(may_lead).count() < self.rule.keep
@@ -56,7 +56,7 @@ impl Race {
         -(-self.rule.tie).ln_1p()
     }
 
-    /// Decides all groups that are not over.
+    /// Decides all groups whose race continues.
     pub(super) fn decide(&mut self) {
         let mut bounds = self.bounds();
         for group in 0..self.groups.len() {
@@ -66,8 +66,8 @@ impl Race {
         }
     }
 
-    /// Lower bound of the lead of `better` over `other`: above zero it is ahead, beyond doubt. Negative infinity
-    /// where one of them was measured too rarely.
+    /// Lower bound of the lead of `better` over `other`; above zero the lead is significant. Negative infinity if one
+    /// of them was measured too rarely.
     fn lead(&self, bounds: &mut Bounds, better: usize, other: usize) -> f64 {
         let (better, other) = (&self.hosts[better], &self.hosts[other]);
         if better.rounds.min(other.rounds) < self.rule.least.max(2) {
@@ -98,7 +98,7 @@ impl Race {
         self.groups[group].end = end;
     }
 
-    /// The members of a group that were not removed.
+    /// The members of a group that are not removed.
     fn alive(&self, group: usize) -> Vec<usize> {
         let alive =
             |host: &&usize| !matches!(self.hosts[**host].status, HostStatus::Removed { .. });
@@ -106,11 +106,11 @@ impl Race {
         members.filter(alive).copied().collect()
     }
 
-    /// The hosts that may be among the best: fewer hosts than are kept are ahead of them beyond doubt. In their
+    /// The hosts that may be among the best: fewer hosts than are kept are significantly ahead of them. In the given
     /// order.
     fn in_question(&self, order: &[usize], bounds: &mut Bounds) -> Vec<usize> {
-        // Only those whose own lower bound is high can be ahead of many; a few more than are kept
-        // are tried, since those with more rounds are surer.
+        // Only hosts with a high lower bound can be ahead of many; a few more than are kept are tried, since hosts
+        // with more rounds have narrower bounds.
         let mut leaders = order.to_vec();
         let most = 4 * self.rule.keep + 16;
         leaders.sort_by(|a, b| self.hosts[*b].low.total_cmp(&self.hosts[*a].low));
@@ -146,7 +146,7 @@ impl Race {
         (self.rounds >= self.rule.rounds).then_some(End::Rounds)
     }
 
-    /// True if none of the others is better than one of the first by more than the tie.
+    /// True if none of the other hosts is better than one of the first by more than the tie.
     fn equal(&self, left: &[usize], bounds: &mut Bounds) -> bool {
         let (first, others) = left.split_at(self.rule.keep.min(left.len()));
         first.iter().all(|one| {
@@ -155,8 +155,8 @@ impl Race {
         })
     }
 
-    /// Leaves out the hosts that are neither better than one that is kept nor, by their measured figures, as good.
-    /// Returns them.
+    /// Leaves out the hosts that are neither better than a kept one nor as good by their measured figures, and returns
+    /// them.
     fn leave_equals(&self, left: &mut Vec<usize>) -> Vec<usize> {
         let figure = |host: &usize| self.hosts[*host].figure;
         let last_kept = self.rule.keep.checked_sub(1).and_then(|at| left.get(at));

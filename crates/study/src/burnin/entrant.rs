@@ -6,7 +6,7 @@ use super::shares;
 use super::status::HostStatus;
 use crate::median::median;
 
-/// Weight of the common noise in that of one disk, in degrees of freedom (Smyth 2004).
+/// Weight of the pooled noise in the noise estimate of one disk, in degrees of freedom (Smyth 2004).
 const PRIOR_DEGREES_OF_FREEDOM: f64 = 4.0;
 
 /// A host in a race, with its rounds.
@@ -18,15 +18,15 @@ pub(super) struct RacedHost {
     pub(super) rows: Vec<DiskRounds>,
     /// The bounds of each disk by its slow rounds.
     shares: Vec<(f64, f64)>,
-    /// Number of rounds in which it was measured.
+    /// Number of rounds in which the host was measured.
     pub(super) rounds: usize,
-    /// Logarithm of the figure; then of the lowest and the highest figure that its slow rounds allow.
+    /// Logarithms: of the figure, and of the lowest and the highest figure that the bounds of its slow rounds allow.
     pub(super) figure: f64,
     pub(super) low: f64,
     pub(super) high: f64,
     /// Index of the worst disk.
     pub(super) worst: usize,
-    /// The variance of a round of it, and how many were calm at least.
+    /// Variance of a round of this host, and the minimum number of calm rounds.
     pub(super) variance: f64,
     pub(super) calm: usize,
 }
@@ -48,7 +48,7 @@ impl RacedHost {
         }
     }
 
-    /// True if these can be the figures of its disks.
+    /// True if `disks` are valid figures for its disks.
     pub(super) fn takes(&self, disks: &[f64]) -> bool {
         let sound = |figure: &f64| figure.is_finite() && *figure > 0.0;
         let same = self.rows.is_empty() || self.rows.len() == disks.len();
@@ -61,7 +61,7 @@ impl RacedHost {
         median(off.collect())
     }
 
-    /// Adds a round, without the effect of the hour.
+    /// Adds a round, with the effect of the hour subtracted.
     pub(super) fn push(&mut self, logs: &[f64], hour: f64) {
         self.rows.resize(logs.len(), DiskRounds::default());
         self.shares.resize(logs.len(), (0.0, 0.0));
@@ -76,8 +76,8 @@ impl RacedHost {
         self.rows.get(self.worst)
     }
 
-    /// Computes the figures of the host from its rounds. `risk` is that of a bound of one disk's share of slow
-    /// rounds.
+    /// Computes the figures of the host from its rounds. `risk` is the error probability of a bound on one disk's
+    /// share of slow rounds.
     pub(super) fn judge(&mut self, noise: Noise, tail: f64, risk: f64) {
         let deviation = noise.deviation().unwrap_or(f64::INFINITY);
         let mut changed = false;
@@ -108,7 +108,7 @@ impl RacedHost {
     }
 }
 
-/// Variance of a disk: above the common one where its own scatter says so.
+/// Variance of a disk: above the pooled one if the disk's own scatter is larger.
 fn moderated_variance(row: &DiskRounds, noise: Noise) -> f64 {
     let own = row.calm.saturating_sub(1) as f64;
     let mixed = (PRIOR_DEGREES_OF_FREEDOM * noise.variance + row.squares)

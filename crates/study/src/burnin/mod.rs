@@ -1,44 +1,44 @@
-//! Burn-in race: finds the best of many hosts, and those that need not be measured on.
+//! Burn-in race: finds the best of many hosts, and the hosts that need no further measurements.
 //!
-//! All hosts are measured at the same time, round by round, and the best [`Rule::keep`] of each group (a zone, and
-//! within it a size) are to be found. Each disk has one figure in each round, such as its rate, of which more is
-//! better. Everything is computed in logarithms, where a host's level, the hour and the noise add up.
+//! All hosts are measured at the same time, round by round, to find the best [`Rule::keep`] of each group (a zone, and
+//! within it a size). Each disk has one figure in each round, such as its rate; a larger figure is better. All
+//! computations use logarithms, where a host's level, the hour and the noise are additive.
 //!
 //! **The figure of a host** is that of its worst disk: one bad disk of four makes a bad host. The figure of a disk is
-//! the mean of the worst [`Rule::tail`] of its rounds (expected shortfall; Acerbi and Tasche 2002), without the noise
-//! of measuring: a round counts with the level of the disk's calm rounds, unless it lies below them by
-//! [`SLOW_DEVIATIONS`](rows::SLOW_DEVIATIONS) standard deviations of the noise; then it counts with its measured value.
-//! So a disk that is slow in one round of twenty has half of that depth in its figure, where the tail is a tenth.
-//! Slowness that is less deep than the noise counts in the level like any other round.
+//! the mean of the worst [`Rule::tail`] of its rounds (expected shortfall; Acerbi and Tasche 2002), without
+//! measurement noise: a round counts with the level of the disk's calm rounds, unless it is more than
+//! [`SLOW_DEVIATIONS`](rows::SLOW_DEVIATIONS) standard deviations of the noise below them; then it counts with its
+//! measured value. With a tail of a tenth, a disk that is slow in one round of twenty has half of that depth in its
+//! figure. Slowness within the noise counts in the level like any other round.
 //!
-//! **The hour** is the common part of all hosts of a group in a round. Rounds are simultaneous, so it is the median
-//! over the hosts of their distances from their own levels, and is taken out. A median needs references: at least
-//! [`MIN_MEASURED_HOSTS`] hosts of a group are measured until its end, though fewer may still be in question.
+//! **The hour** is the common effect of a round on all hosts of a group. Rounds are simultaneous, so it is estimated
+//! by the median over the hosts of their distances from their own levels, and subtracted. A median needs references:
+//! at least [`MIN_MEASURED_HOSTS`] hosts of a group are measured until its end, even if fewer are still in question.
 //!
-//! **A host drops out** when as many others as are kept are ahead of it beyond doubt, by the known slow rounds of
-//! either side. It is not released yet: when one of those ahead of it turns out to be slow at times, it is called
-//! back, and measured again. So hosts are released only when the race of their group is over.
+//! **A host drops out** when as many others as are kept are significantly ahead of it, given the known slow rounds of
+//! both. It is not released yet: if a host ahead of it turns out to be intermittently slow, it is called back and
+//! measured again. Hosts are released only when the race of their group is over.
 //!
-//! **The end** of a group comes when just as many are left as are kept, or when none that is left is better than one
-//! that is kept by more than [`Rule::tie`]: those that are then within the tie of each other by their measured
-//! figures tie, and the result says so. Before that, those that are kept must have been measured in so many rounds
-//! that a slowness in [`Rule::unseen`] of the rounds would have shown. A group without a result within
-//! [`Rule::rounds`] ends as a tie of those that are left.
+//! **The end** of a group's race comes when exactly as many hosts are left as are kept, or when no remaining host is
+//! better than a kept one by more than [`Rule::tie`]; hosts within the tie of each other by their measured figures are
+//! then reported as tied. Before that, the kept hosts must have been measured in so many rounds that slowness in
+//! [`Rule::unseen`] of the rounds would have shown. A group without a result within [`Rule::rounds`] ends as a tie of
+//! the remaining hosts.
 //!
-//! **The risk.** This is the selection of the best subset of Kalyanakrishnan, Tewari, Auer and Stone (2012, PAC
-//! subset selection in stochastic multi-armed bandits) by successive elimination (Even-Dar, Mannor and Mansour 2006).
-//! A decision is wrong where a host that was left out is truly better by more than the tie than one that is kept. The
-//! probability that the decision of any group is wrong is at most [`Rule::risk`]: half of it is shared among all
-//! pairs of a host that belongs to the best and a disk of one that does not (Bonferroni), each with a bound that
-//! holds in all rounds at once (Robbins 1970; Howard, Ramdas, McAuliffe and Sekhon 2021, the normal mixture); a
-//! quarter among the shares of slow rounds of all disks (Clopper and Pearson 1934) in all rounds; a quarter among
-//! those that are kept, for slowness that had its chance to show and did not. It assumes that the noise of rounds is
-//! normal, independent from round to round and of a size that is learned from all hosts, by Student's t where little
-//! is known; and that slow rounds come independently of each other. Slowness in less than [`Rule::unseen`] of the
-//! rounds may stay unseen. The tests and `bench/race-sim` simulate how often races are right.
+//! **The risk.** This is the selection of the best subset of Kalyanakrishnan, Tewari, Auer and Stone (2012, PAC subset
+//! selection in stochastic multi-armed bandits) by successive elimination (Even-Dar, Mannor and Mansour 2006). A
+//! decision is wrong if a host that was left out is truly better by more than the tie than one that is kept. The
+//! probability that the decision of any group is wrong is at most [`Rule::risk`]. Half of it is shared among all pairs
+//! of a host that belongs to the best and a disk of one that does not (Bonferroni), each with a bound that holds in
+//! all rounds at once (Robbins 1970; Howard, Ramdas, McAuliffe and Sekhon 2021, the normal mixture). A quarter is
+//! shared among the shares of slow rounds of all disks (Clopper and Pearson 1934) in all rounds, and a quarter among
+//! the kept hosts, for slowness that happened not to show. It assumes that the noise of rounds is normal, independent
+//! from round to round, and of a size that is estimated from all hosts, by Student's t if there are few data; and that
+//! slow rounds are independent of each other. Slowness in less than [`Rule::unseen`] of the rounds may be missed. The
+//! tests and `bench/race-sim` simulate how often races are right.
 //!
-//! The rounds of all disks are kept as four bytes each: 10,000 hosts of eight disks take 80 MB where
-//! no host drops out in 240 rounds, and a few where most do after three.
+//! The rounds of all disks are kept as four bytes each: 10,000 hosts of eight disks take 80 MB if no host drops out in
+//! 240 rounds, and a few MB if most drop out after three.
 
 mod bounds;
 mod decide;
@@ -62,8 +62,8 @@ use rows::DiskRounds;
 pub use rule::Rule;
 pub use status::HostStatus;
 
-/// Minimum number of hosts of a group that are measured, if it has them: the hour is distinguished from a host by the
-/// others.
+/// Minimum number of hosts of a group that are measured, if it has as many: the effect of the hour can only be
+/// separated from that of a host by comparison with others.
 pub const MIN_MEASURED_HOSTS: usize = 3;
 
 /// A host measured in a round.
@@ -93,12 +93,11 @@ pub struct HostEstimate {
     pub rounds: usize,
     /// Number of these rounds in which the worst disk was slow.
     pub slow: usize,
-    /// Mean rate of these slow rounds as a share of the calm rounds: 0.4 where 40 % were left. One where there were
-    /// none.
+    /// Mean rate of these slow rounds as a share of the calm rounds, 0 to 1; 1 if there were none.
     pub left: f64,
 }
 
-/// Reason for which the race of a group is over.
+/// Reason for the end of a group's race.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     /// The best are known: none that is left out is better by more than the tie.
@@ -118,13 +117,13 @@ pub struct Decision {
     pub end: Option<End>,
     /// Hosts that are among the best, the best first.
     pub keep: Vec<usize>,
-    /// Hosts that may take the places that are left, the best first; empty where there are none.
+    /// Hosts that tie for the remaining places, the best first; empty if there are none.
     pub tied: Vec<usize>,
     /// Number of places left for those that tie.
     pub places: usize,
 }
 
-/// A race on its way.
+/// A race in progress.
 #[derive(Clone, Debug)]
 pub struct Race {
     rule: Rule,
@@ -133,10 +132,10 @@ pub struct Race {
     noise: Noise,
     /// Number of rounds measured.
     rounds: usize,
-    /// Common part of all in the first round.
+    /// Common effect of the first round on all hosts.
     centre: Option<f64>,
-    /// Bounds since the last round, once they were requested: to compute them takes a pass over all hosts, which a
-    /// caller that queries each host would repeat.
+    /// Bounds since the last round, computed on request: they take a pass over all hosts, which a caller that queries
+    /// each host would otherwise repeat.
     known_bounds: RefCell<Option<Bounds>>,
 }
 
@@ -144,11 +143,11 @@ pub struct Race {
 #[derive(Clone, Debug, Default)]
 struct Group {
     members: Vec<usize>,
-    /// Hours, in logarithms: their sum and their number.
+    /// Effects of the hours, as logarithms: their sum and their number.
     hours: (f64, usize),
     /// Hosts that are still in, the best first.
     left: Vec<usize>,
-    /// Hosts that are measured only to distinguish the hour from the hosts.
+    /// Hosts that are measured only to separate the hour from the hosts.
     references: Vec<usize>,
     end: Option<End>,
 }
@@ -193,7 +192,7 @@ impl Race {
         bounds::proof_rounds(&self.rule, self.groups.len())
     }
 
-    /// The hosts to measure in the next round, all at the same time; none when the race is over.
+    /// The hosts to measure in the next round, all at the same time; empty when the race is over.
     pub fn next(&self) -> Vec<usize> {
         let going = self.groups.iter().filter(|group| group.end.is_none());
         let both = going.flat_map(|group| group.left.iter().chain(&group.references));
@@ -202,7 +201,7 @@ impl Race {
         next
     }
 
-    /// Takes a round into account. A host that is missing in it was not reached, and may be in the next. Unknown and
+    /// Adds a round. A host without a measurement was unreachable, and may be measured in the next round. Unknown and
     /// removed hosts are ignored.
     pub fn take(&mut self, measured: &[MeasuredHost]) {
         let round = self.rounds;
@@ -235,7 +234,7 @@ impl Race {
         self.decide();
     }
 
-    /// Removes a host, because it missed a floor or is gone. Others may come in for it, also where the race of its
+    /// Removes a host that missed a floor or is gone. Others may be called back in its place, even if the race of its
     /// group was over.
     pub fn remove(&mut self, host: usize) {
         if host < self.hosts.len() {
@@ -244,7 +243,7 @@ impl Race {
         }
     }
 
-    /// Removes a host, and opens its group again where that was to keep it.
+    /// Removes a host, and reopens its group if the host was to be kept.
     fn strike(&mut self, host: usize, round: usize) {
         self.hosts[host].status = HostStatus::Removed { round };
         let group = &mut self.groups[self.hosts[host].group];
@@ -253,17 +252,17 @@ impl Race {
         }
     }
 
-    /// Status of a host; `None` where no host has this number.
+    /// Status of a host; `None` for an unknown host.
     pub fn status(&self, host: usize) -> Option<HostStatus> {
         Some(self.hosts.get(host)?.status)
     }
 
-    /// The standard deviation of one round of a disk, as a share; `None` before it was learned.
+    /// Standard deviation of one round of a disk, as a share of its level; `None` until it is estimated.
     pub fn noise(&self) -> Option<f64> {
         self.noise.deviation()
     }
 
-    /// Reason for the end of a group's race; `None` while it continues, or where no group has this number.
+    /// Reason for the end of a group's race; `None` while it continues, or for an unknown group.
     pub fn ended(&self, group: usize) -> Option<End> {
         self.groups.get(group)?.end
     }
@@ -273,7 +272,7 @@ impl Race {
         self.groups.len()
     }
 
-    /// Estimates of a host; `None` before it was measured.
+    /// Estimates of a host; `None` before its first measurement.
     pub fn known(&self, host: usize) -> Option<HostEstimate> {
         let entrant = self.hosts.get(host)?;
         let worst = entrant.worst_row()?;
@@ -294,14 +293,14 @@ impl Race {
         })
     }
 
-    /// The bounds as the noise is known now.
+    /// The bounds with the present noise estimate.
     fn bounds(&self) -> Bounds {
         let sizes = self.groups.iter().map(|group| group.members.len());
         let disks = self.hosts.iter().map(|host| host.rows.len()).max();
         Bounds::new(&self.rule, sizes, disks.unwrap_or(1), self.noise)
     }
 
-    /// Common part of each group in a round, in logarithms.
+    /// Common effect of a round on each group, as a logarithm.
     fn hours(&mut self, logs: &[(usize, Vec<f64>)]) -> Vec<f64> {
         let first = |logs: &[(usize, Vec<f64>)]| {
             let own = logs
@@ -321,7 +320,7 @@ impl Race {
             }
         }
         let all: Vec<f64> = off.iter().flatten().copied().collect();
-        // Too few of all the groups together tell nothing of the hour.
+        // Too few hosts over all groups cannot show the effect of the hour.
         let shared = if all.len() < MIN_MEASURED_HOSTS {
             centre
         } else {
@@ -342,7 +341,7 @@ impl Race {
         hours
     }
 
-    /// Judges each host by its rows, with the noise as it is known.
+    /// Judges each host by its rounds, with the present noise estimate.
     fn judge(&mut self) {
         let rows: usize = self.hosts.iter().map(|host| host.rows.len()).sum();
         let risk = bounds::slow_risk(&self.rule, rows);

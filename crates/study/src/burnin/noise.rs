@@ -3,33 +3,33 @@
 use super::rows::DiskRounds;
 use crate::median::median;
 
-/// Degrees of freedom from which the noise is learned no further: the rounds to come are of few hosts.
+/// Number of degrees of freedom from which the noise estimate is no longer updated: later rounds are of few hosts.
 const MAX_DEGREES_OF_FREEDOM: f64 = 2_000.0;
 
-/// Minimum variance, for figures that are exactly the same, as those of no disk are.
+/// Minimum variance, for figures that are exactly equal, as no disk's are.
 const MIN_VARIANCE: f64 = 1e-12;
 
-/// Median of a variance estimated from so many values, as a share of the true one (Wilson and Hilferty, 1931).
+/// Median of a variance estimated from `count` values, as a share of the true variance (Wilson and Hilferty, 1931).
 fn median_share(count: f64) -> f64 {
     (1.0 - 2.0 / (9.0 * (count - 1.0))).powi(3)
 }
 
-/// The noise of one round in logarithms.
+/// The noise of one round, of logarithms.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Noise {
-    /// Variance of the noise, and the degrees of freedom from which it is known; none before two rounds.
+    /// Variance of the noise, and its degrees of freedom; zero before two rounds.
     pub(super) variance: f64,
     pub(super) degrees: f64,
 }
 
 impl Noise {
-    /// The standard deviation; `None` while nothing is known.
+    /// The standard deviation; `None` before it is estimated.
     pub(super) fn deviation(&self) -> Option<f64> {
         (self.degrees > 0.0).then(|| self.variance.sqrt())
     }
 
-    /// Learns from the rows: first from the scatter of most of them, which a few with slow rounds do not change; then
-    /// from their calm rounds. Each of the `groups` has hours of its own.
+    /// Estimates the noise from the rows: first from the scatter of most of them, on which a few with slow rounds have
+    /// no effect; then from their calm rounds. The hours are separate for each of the `groups`.
     pub(super) fn learn(&mut self, rows: &[&DiskRounds], groups: usize) {
         if self.degrees >= MAX_DEGREES_OF_FREEDOM {
             return;
@@ -53,7 +53,7 @@ impl Noise {
         }
         let squares: f64 = calm.iter().map(|row| row.0).sum();
         let degrees: usize = calm.iter().map(|row| row.1.saturating_sub(1)).sum();
-        // Each hour but the first was taken from the same values.
+        // Each hour but the first was estimated from the same values.
         let rounds = rows().map(DiskRounds::rounds).max().unwrap_or(0);
         let hours = rounds.saturating_sub(1) * groups;
         let degrees = degrees as f64 - hours as f64;

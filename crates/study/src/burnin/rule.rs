@@ -5,23 +5,23 @@
 pub struct Rule {
     /// Number of hosts of each group that are kept.
     pub keep: usize,
-    /// Hosts within this share of each other are as good: 0.02 is 2 %.
+    /// Hosts that differ by at most this share are equally good: 0.02 is 2 %.
     pub tie: f64,
-    /// The most rounds.
+    /// Maximum number of rounds.
     pub rounds: usize,
-    /// Number of rounds in which every host is measured before any drops out; at least two.
+    /// Minimum number of rounds in which every host is measured before any drops out; at least two.
     pub least: usize,
-    /// Probability that any group is decided wrongly.
+    /// Maximum probability that the decision of any group is wrong.
     pub risk: f64,
-    /// The worst share of the rounds, which a host's figure is the mean of.
+    /// Share of the rounds, the worst ones, over which the figure of a host is the mean.
     pub tail: f64,
-    /// Share of the rounds in which a slowness must have had its chance to show before a host is kept.
+    /// Smallest share of slow rounds that must have had time to show before a host is kept.
     pub unseen: f64,
 }
 
 impl Rule {
-    /// The best `keep` of each group: a tie of 2 %, at most 240 rounds, a risk of 5 %, and the worst
-    /// tenth of the rounds, where a slowness of one round in ten must have shown.
+    /// The rule that keeps the best `keep` of each group: a tie of 2 %, at most 240 rounds, a risk of 5 %, the worst
+    /// tenth of the rounds, and time for slowness in one round of ten to show.
     pub fn keeping(keep: usize) -> Rule {
         Rule {
             keep,

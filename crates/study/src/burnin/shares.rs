@@ -2,15 +2,15 @@
 
 use crate::distribution::incomplete_beta;
 
-/// Bounds of the true share where `slow` of `rounds` were slow, which hold in all rounds at once with all but `risk`
-/// (Clopper and Pearson 1934, in each round with its part of the risk). Zero where none was slow: unseen slowness is
-/// left to [`super::bounds::proof_rounds`].
+/// Confidence bounds of the true share if `slow` of `rounds` rounds were slow; all rounds' bounds hold together with
+/// probability 1 - `risk` (Clopper and Pearson 1934, in each round with its part of the risk). Zero if none was slow:
+/// slowness that did not show is the subject of [`super::bounds::proof_rounds`].
 pub(super) fn slow_share(slow: usize, rounds: usize, risk: f64) -> (f64, f64) {
     if slow == 0 {
         return (0.0, 0.0);
     }
     let (hits, all) = (slow as f64, rounds as f64);
-    // The sum over all rounds of 1 / (n (n + 1)) is one; both sides take half.
+    // The sum over all rounds of 1 / (n (n + 1)) is one; each side gets half.
     let part = 0.5 * risk / (all * (all + 1.0));
     let low = solve(|share| incomplete_beta(hits, all - hits + 1.0, share) < part);
     let high = if slow >= rounds {
@@ -24,7 +24,7 @@ pub(super) fn slow_share(slow: usize, rounds: usize, risk: f64) -> (f64, f64) {
 /// Value between zero and one at which `below` turns from true to false.
 fn solve(below: impl Fn(f64) -> bool) -> f64 {
     let (mut low, mut high) = (0.0, 1.0);
-    // Forty halvings are finer than any share that matters.
+    // Forty bisections give more precision than needed.
     for _ in 0..40 {
         let middle = 0.5 * (low + high);
         if below(middle) {

@@ -1,18 +1,18 @@
-//! Simulated races of hosts whose truth is known: the share of right results, and the cost of a race in advance.
+//! Simulated races of hosts with known levels, to predict the share of right results and the cost of a race.
 
 use super::{End, MeasuredHost, Race, Rule};
 pub use record::random::SplitMix64 as Rng;
 
-/// Conditions of measuring in a race.
+/// Noise of the measurements in a race.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RaceNoise {
-    /// The noise of one round of one disk.
+    /// Standard deviation of one round of one disk, as a share.
     pub noise: f64,
-    /// Share of a round's noise that is left in the next: zero where rounds are independent.
+    /// Autocorrelation of the noise of consecutive rounds: zero if rounds are independent.
     pub memory: f64,
-    /// True if the noise has heavy tails: Student's with four degrees of freedom.
+    /// True if the noise has heavy tails: Student's t with four degrees of freedom.
     pub heavy: bool,
-    /// Common part of all hosts in a round.
+    /// Standard deviation of the common effect of a round on all hosts.
     pub hour: f64,
 }
 
@@ -33,16 +33,15 @@ impl RaceNoise {
 pub struct Population {
     /// The standard deviation of the levels of sound hosts.
     pub spread: f64,
-    /// Share of hosts that are broken: they have [`Population::broken_left`] of their level, half of them on
-    /// one disk only.
+    /// Share of broken hosts: they have [`Population::broken_left`] of their level, half of them on one disk only.
     pub broken: f64,
-    /// Share of its level that a broken disk has left, from and to.
+    /// Range of the share of its level that a broken disk has left.
     pub broken_left: (f64, f64),
-    /// Share of hosts that are slow at times, half of them on one disk only.
+    /// Share of hosts that are intermittently slow, half of them on one disk only.
     pub intermittent: f64,
-    /// Share of the rounds in which they are, from and to.
+    /// Range of the share of their rounds that is slow.
     pub slow_share: (f64, f64),
-    /// Share of the level that they have left then, from and to.
+    /// Range of the share of the level that is left in these rounds.
     pub slow_left: (f64, f64),
     /// Number of zones.
     pub zones: usize,
@@ -57,9 +56,9 @@ pub struct Population {
 }
 
 impl Population {
-    /// A body of 15 % spread, a tenth of the hosts broken, three in a hundred slow in 5 to 30 % of
-    /// the rounds, and three zones, each 5 % slower than the one before; one disk, 4 % of noise in a
-    /// round and hours that differ by 5 %.
+    /// Levels with a spread of 15 %, a tenth of the hosts broken, three in a hundred slow in 5 to 30 % of the rounds,
+    /// and three zones, each 5 % slower than the one before; one disk, noise of 4 % a round, and hours that differ by
+    /// 5 %.
     pub fn plain() -> Population {
         Population {
             spread: 0.15,
@@ -76,7 +75,7 @@ impl Population {
         }
     }
 
-    /// Draws hosts, in turn from each zone.
+    /// Draws hosts, alternating between the zones.
     pub fn draw(&self, hosts: usize, rng: &mut Rng) -> Vec<TrueHost> {
         (0..hosts)
             .map(|host| self.host(host % self.zones.max(1), rng))
@@ -108,7 +107,7 @@ impl Population {
     }
 }
 
-/// A host whose truth is known.
+/// A host with known levels.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrueHost {
     /// Zone of the host, from 0.
@@ -117,7 +116,7 @@ pub struct TrueHost {
     pub disks: Vec<TrueDisk>,
 }
 
-/// A disk whose truth is known, in logarithms.
+/// A disk with known levels, as logarithms.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TrueDisk {
     /// Level of the disk.
@@ -129,8 +128,8 @@ pub struct TrueDisk {
 }
 
 impl TrueHost {
-    /// The logarithm of what a race estimates: the mean of the worst `tail` of all rounds of the
-    /// worst disk, without the noise.
+    /// The logarithm of the figure that a race estimates: the mean of the worst `tail` of all rounds of the worst
+    /// disk, without noise.
     pub fn figure(&self, tail: f64) -> f64 {
         let figure =
             |disk: &TrueDisk| disk.level - (disk.slow_share / tail).min(1.0) * disk.slow_depth;
@@ -143,23 +142,23 @@ impl TrueHost {
 pub struct SimulatedRace {
     /// Rounds until the last group was decided.
     pub rounds: usize,
-    /// Rounds of a host, summed over all hosts.
+    /// Number of measured rounds, summed over all hosts.
     pub host_rounds: usize,
-    /// True if the hosts that are kept are the true best of every group: no host that was left out is better
-    /// by more than the tie than one that is kept. Of those that tie, the race's own order decides.
+    /// True if the kept hosts are the true best of every group: no host that was left out is better by more than the
+    /// tie than one that is kept. Among tied hosts, the race's own order decides.
     pub right: bool,
-    /// True if that holds without any tie.
+    /// True if that holds with a tie of zero.
     pub exact: bool,
-    /// Number of groups that ended as a tie, of hosts that are equal or of rounds that were used up.
+    /// Number of groups that ended as a tie, because the hosts are equal or the rounds were used up.
     pub equal: usize,
-    /// The latter.
+    /// Number of groups that used up their rounds.
     pub used_up: usize,
     /// Number of groups.
     pub groups: usize,
 }
 
 impl SimulatedRace {
-    /// The cost as a share of measuring all hosts for as long as the slowest decision takes.
+    /// The cost as a share of measuring all hosts for as long as the slowest decision took.
     pub fn share(&self, hosts: usize) -> f64 {
         self.host_rounds as f64 / (self.rounds * hosts).max(1) as f64
     }
@@ -200,7 +199,7 @@ pub fn simulate(
 }
 
 impl SimulatedRace {
-    /// Notes how the race of a group came out.
+    /// Adds the result of a group's race.
     fn note(&mut self, race: &Race, group: usize, hosts: &[TrueHost]) {
         let rule = race.rule();
         let decision = race.decision(group);
@@ -220,11 +219,11 @@ impl SimulatedRace {
     }
 }
 
-/// Hosts that are measured.
+/// The measured hosts.
 struct Stage<'a> {
     conditions: &'a RaceNoise,
     hosts: &'a [TrueHost],
-    /// The noise of the last round of each disk, where it has a memory.
+    /// The noise of the last round of each disk, for autocorrelated noise.
     last: Vec<Vec<f64>>,
 }
 
@@ -253,7 +252,7 @@ impl<'a> Stage<'a> {
     fn disks(&mut self, host: usize, hour: f64, rng: &mut Rng) -> Vec<f64> {
         let conditions = self.conditions;
         let keeps = conditions.memory;
-        // Where all disks of a host are slow at times, they are so at the same times.
+        // If all disks of a host are intermittently slow, they are slow at the same times.
         let luck = rng.uniform();
         let disks = self.hosts[host].disks.iter().zip(&mut self.last[host]);
         let measured = disks.map(|(disk, last)| {
@@ -270,7 +269,7 @@ impl<'a> Stage<'a> {
     }
 }
 
-/// A deviation of variance one.
+/// A random deviation with variance one.
 fn deviation(heavy: bool, rng: &mut Rng) -> f64 {
     let normal = rng.normal();
     if !heavy {

@@ -10,13 +10,13 @@ pub enum HostStatus {
         /// Round after which it was out, from 0.
         round: usize,
     },
-    /// The host was left out at the end, by what was measured: none that is kept is worse by more than the tie, and
-    /// it may be as good.
+    /// The host was left out at the end, by its measured figures: no kept host is worse by more than the tie, and this
+    /// host may be as good.
     Left {
         /// Round after which it was left out, from 0.
         round: usize,
     },
-    /// The host failed, or was taken out from outside.
+    /// The host failed, or was removed by the caller.
     Removed {
         /// Round before or in which it was removed, from 0.
         round: usize,

@@ -1,11 +1,11 @@
-//! Small races whose course is known, and any input at all.
+//! Small races with known results, and random input.
 
 use super::simulate::{Population, Rng};
 use super::*;
 use proptest::prelude::*;
 
-/// Races hosts of one disk at these levels, with 2 % of noise, until it is over. `slow` says which
-/// share of its level a host has left in a round.
+/// Races hosts of one disk at these levels, with 2 % of noise, to the end. `slow` returns the share of its level that
+/// a host has in a round.
 fn run(race: &mut Race, levels: &[f64], seed: u64, slow: impl Fn(usize, usize) -> f64) -> usize {
     let mut rng = Rng::new(seed);
     let mut taken = 0;
@@ -30,7 +30,7 @@ fn run(race: &mut Race, levels: &[f64], seed: u64, slow: impl Fn(usize, usize) -
     }
 }
 
-/// Three good ones, two near, seven far behind.
+/// Three good hosts, two slightly worse, seven far behind.
 const LEVELS: [f64; 12] = [
     100.0, 99.0, 110.0, 85.0, 84.0, 50.0, 50.0, 45.0, 40.0, 30.0, 20.0, 10.0,
 ];
@@ -130,7 +130,7 @@ fn one_that_is_slow_at_times_is_not_kept_though_its_mean_is_the_best() {
 
 #[test]
 fn one_that_dropped_out_is_called_back_when_a_leader_turns_out_bad() {
-    // The best two are sound for twenty rounds, and then never again.
+    // The best two are good for twenty rounds, and slow from then on.
     let slow = |host: usize, round: usize| {
         if host < 3 && host != 1 && round > 20 {
             0.3
@@ -258,7 +258,7 @@ fn a_host_that_was_never_measured_is_neither_kept_nor_in_a_tie() {
         host,
         disks: vec![100.0],
     };
-    // Few are left, and one of them was away until now: it is waited for.
+    // Few hosts are left, and one of them was unreachable until now: the race waits for it.
     let mut race = Race::new(&[0; 3], Rule::keeping(2));
     race.remove(0);
     for _ in 0..4 {
@@ -302,8 +302,8 @@ fn every_host_is_measured_as_long_as_the_floors_need() {
 #[test]
 fn the_rounds_of_proof_are_what_the_risk_asks_for() {
     let rule = Rule::keeping(3);
-    // Nine hosts are kept. One that is slow in a tenth of the rounds is calm in all of n with the
-    // chance 0.9^n, and a quarter of 5 % is for all nine.
+    // Nine hosts are kept. A host that is slow in a tenth of the rounds is calm in all of n rounds with probability
+    // 0.9^n, and a quarter of 5 % is for all nine.
     let rounds = Race::new(&[0, 1, 2], rule).proof_rounds();
     let missed = 9.0 * 0.9_f64.powi(rounds as i32);
     assert!(missed <= 0.0125 && missed / 0.9 > 0.0125, "{rounds}");
@@ -395,8 +395,7 @@ proptest! {
     }
 }
 
-/// Races hosts of which the fifth drops after so many rounds, where the disks have credits that they spend
-/// now and then.
+/// Races hosts of which the fifth drops after `dropped` rounds, where the disks occasionally spend burst credit.
 fn with_one_that_drops(dropped: usize, seed: u64) -> Race {
     const LEVELS: [f64; 5] = [900.0, 750.0, 500.0, 300.0, 1200.0];
     let rule = Rule {

@@ -12,28 +12,28 @@ pub struct WarmingWork {
     pub bytes: u64,
     /// The size of a request in bytes.
     pub request_bytes: u64,
-    /// The share of it that is cold.
+    /// Cold share of these bytes.
     pub cold: Proportion,
     /// The mean latency in seconds of a cold read that does not wait for others.
     pub cold_s: f64,
     /// The mean latency in seconds of a warm read that does not wait for others.
     pub warm_s: f64,
-    /// The bytes a second that volume and instance let through; `None` if unknown or without limit.
+    /// Limit of the volume and the instance in bytes a second; `None` if unknown or without limit.
     pub bytes_per_s: Option<f64>,
-    /// The operations a second that they let through, each of at most [`MERGE_BYTES`].
+    /// Limit of the volume and the instance in operations a second, each of at most [`MERGE_BYTES`].
     pub iops: Option<f64>,
     /// Requests in flight.
     pub depth: usize,
 }
 
-/// Limit of the work's speed.
+/// Limit of the speed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
     /// The limit of bytes a second.
     Bytes,
     /// The limit of operations a second.
     Iops,
-    /// Requests in flight are too few for their latency: more would help.
+    /// Too few requests in flight for their latency: more would help.
     Latency,
 }
 
@@ -42,20 +42,19 @@ pub enum Limit {
 pub struct Forecast {
     /// Expected time, in seconds.
     pub seconds: f64,
-    /// Time if as little is cold as the bounds of the cold share allow.
+    /// Time with the lower bound of the cold share, in seconds.
     pub low: f64,
-    /// Time if as much is cold as they allow.
+    /// Time with the upper bound of the cold share, in seconds.
     pub high: f64,
     /// Limit that decides `seconds`.
     pub limit: Limit,
 }
 
-/// The time that the work takes: the longest of what its bytes, its operations and its latencies
-/// need. With `depth` in flight all the time the latencies need their sum divided by the depth
-/// (Little 1961). The bounds are those of the cold share only; a neighbour on the instance or the
-/// end of a burst is not foreseen.
+/// The time of the work: the longest of the times for its bytes, its operations and its latencies. With `depth`
+/// requests always in flight, the time for the latencies is their sum divided by the depth (Little 1961). The bounds
+/// only reflect those of the cold share; a neighbour on the instance or the end of a burst is not foreseen.
 ///
-/// `None` where something is zero, negative or not finite; nothing to read takes no time.
+/// `None` if a figure is zero, negative or not finite; nothing to read takes no time.
 pub fn forecast(work: &WarmingWork) -> Option<Forecast> {
     let latencies = work.cold_s > 0.0 && work.warm_s > 0.0;
     let caps = [work.bytes_per_s, work.iops];

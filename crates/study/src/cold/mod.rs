@@ -1,11 +1,11 @@
-//! Cold parts of a volume, the cost of their first read, and the time that warming will take.
+//! Cold parts of a volume, the cost of their first read, and a forecast of the time to warm it.
 //!
-//! A volume that was restored from a snapshot fetches each block from object storage when it is first read: that read
-//! takes tens of milliseconds, later ones about one (AWS, *Initialize Amazon EBS volumes*). So a few hundred random
-//! places are read, and in the same moment as each of them one that was read before. Where both are warm, both reads
-//! are drawn from the same distribution, whatever that is, and only chance decides which is slower; where the place
-//! is cold, its first read has a penalty. All conclusions rest on this exchangeability, so that a busy disk, on which
-//! the warm read is slow too, costs precision and not truth, and so does a host that stands still now and then.
+//! A volume that was restored from a snapshot fetches each block from object storage at its first read: that read
+//! takes tens of milliseconds, later ones about one (AWS, *Initialize Amazon EBS volumes*). Therefore a few hundred
+//! random positions are read, each at the same moment as a position that was read before. If both are warm, both
+//! latencies are drawn from the same distribution, whatever that is, and chance decides which read is slower; if the
+//! position is cold, its first read has a penalty. All conclusions rest on this exchangeability: a busy disk, on which
+//! the warm read is slow too, or a host that pauses now and then, costs precision but not correctness.
 //!
 //! | part | question |
 //! | --- | --- |

@@ -1,6 +1,6 @@
 //! Shares of a sample, with their intervals.
 
-/// The point of the normal distribution that leaves 2.5 % above it.
+/// The 97.5 % quantile of the normal distribution.
 const Z_97_5: f64 = 1.959_964;
 
 /// A share between 0 and 1 with its 95 % interval.
@@ -15,9 +15,9 @@ pub struct Proportion {
 }
 
 impl Proportion {
-    /// The share of `hits` in `all` with the score interval of Wilson (1927), which holds what it
-    /// promises also near 0 and 1, where the usual one has no width (Brown, Cai and DasGupta 2001).
-    /// `None` where `all` is zero or smaller than `hits`.
+    /// The share of `hits` in `all` with the score interval of Wilson (1927), which keeps its coverage near 0 and 1,
+    /// where the usual interval has no width (Brown, Cai and DasGupta 2001). `None` if `all` is zero or smaller than
+    /// `hits`.
     pub fn of(hits: usize, all: usize) -> Option<Proportion> {
         if all == 0 || hits > all {
             return None;
@@ -41,11 +41,9 @@ impl Proportion {
         self.low <= share && share <= self.high
     }
 
-    /// The difference of this share and another one of the same sample, at least zero, where nothing counts towards
-    /// both.
+    /// This share less another share of the same sample, at least zero, where nothing counts towards both.
     ///
-    /// The bounds are made of those of the two shares (Newcombe 1998, method 10; Zou and Donner 2008,
-    /// MOVER).
+    /// The bounds are computed from those of the two shares (Newcombe 1998, method 10; Zou and Donner 2008, MOVER).
     pub(super) fn less(&self, other: &Proportion) -> Proportion {
         let share = (self.share - other.share).max(0.0);
         let below = (self.share - self.low).hypot(other.high - other.share);
@@ -57,10 +55,10 @@ impl Proportion {
         }
     }
 
-    /// The part missing to one where this share is divided by `of`: `1 - self / of`, at least zero.
+    /// `1 - self / of`, at least zero: the part of `of` that this share lacks.
     ///
-    /// The bounds of the ratio are those of Donner and Zou (2012, MOVER-R), made of the bounds of the two
-    /// shares. `None` where `of` may be zero.
+    /// The bounds of the ratio are those of Donner and Zou (2012, MOVER-R), from the bounds of the two shares. `None`
+    /// if `of` may be zero.
     pub(super) fn missing_of(&self, of: &Proportion) -> Option<Proportion> {
         if of.low <= 0.0 {
             return None;

@@ -1,40 +1,40 @@
-//! Conclusions from first reads of a few hundred random places, each next to a read of a place that is warm.
+//! Conclusions from first reads at a few hundred random positions, each paired with a read of a warm position.
 
 use super::Proportion;
 use crate::distribution::{incomplete_beta, ln_gamma};
 use crate::interval::Interval;
 
-/// Fewer pairs than this are not judged.
+/// Minimum number of pairs for a conclusion.
 pub const MIN_PAIRS: usize = 20;
-/// The median of fewer values than this has no 95 % interval.
+/// Minimum number of values for a 95 % interval of their median.
 const MIN_MEDIAN_VALUES: usize = 6;
-/// Evidence wanted against chance: warm places are taken for different 1 time in 100.
+/// Required evidence against chance: warm positions are judged to differ 1 time in 100.
 const MIN_EVIDENCE: f64 = 100.0;
-/// Share of the pairs below which a disk is calm: those in which the warm read is the slower one by as much as makes
-/// a place cold.
+/// Maximum share of pairs on a calm disk in which the warm read is the slower one by the excess that makes a position
+/// cold.
 const CALM_SHARE: f64 = 0.02;
-/// Minimum time of fetching a block from object storage, in seconds. A first read that is slower than a warm one by
-/// less has met an empty cache on the way to a place that is warm.
+/// Minimum time to fetch a block from object storage, in seconds. A smaller excess of a first read is an empty cache
+/// on the way to a warm position.
 const FETCH_S: f64 = 0.01;
 
-/// The latencies of two reads that were made in the same moment, in seconds. Which of them was issued first must have
-/// been left to chance: that is what makes [`assess`] exact while the disk stands still now and then.
+/// The latencies of two reads made at the same moment, in seconds. Which of them was issued first must have been
+/// chosen at random: this makes [`assess`] exact even if the disk pauses now and then.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pair {
-    /// Latency of the first read of a place since the volume was restored.
+    /// Latency of the first read of a position since the volume was restored.
     pub first_s: f64,
-    /// Latency of a read of a place that is surely warm.
+    /// Latency of a read of a position known to be warm.
     pub warm_s: f64,
 }
 
 impl Pair {
-    /// Time by which the first read took longer, in seconds; negative where it was the faster one.
+    /// Latency of the first read less that of the warm one, in seconds; negative if the first was faster.
     fn excess_s(&self) -> f64 {
         self.first_s - self.warm_s
     }
 }
 
-/// Cost of a first read beyond a warm one in the same moment, of the places taken for cold.
+/// Additional latency of a first read compared with a warm one at the same moment, for the positions judged cold.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Penalty {
     /// The median in seconds, with the 95 % interval of its order statistics (David and Nagaraja
@@ -45,40 +45,39 @@ pub struct Penalty {
     pub p95_s: f64,
 }
 
-/// Estimates of a volume from a sample of its places.
+/// Estimates of a volume from sampled positions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
-    /// True if first reads are slower than warm ones beyond chance (1 %).
+    /// True if first reads are significantly slower than warm ones (1 %).
     pub differs: bool,
-    /// The share of all places that is cold. Its lower bound is zero where nothing differs.
+    /// Share of all positions that is cold. Its lower bound is zero without a significant difference.
     pub cold: Proportion,
-    /// True for each pair, in order, whose place is taken for cold. On a busy disk some places are misjudged that the
-    /// share above makes up for, so that the two need not agree.
+    /// For each pair, in order: true if its position is judged cold. On a busy disk some positions are misjudged; the
+    /// share above corrects for that, so that the two may disagree.
     pub places: Vec<bool>,
-    /// The mean cost of a cold first read in seconds, which is what a forecast adds to a warm one: of
-    /// the places taken for cold or, on a busy disk, the mean difference of all pairs divided by the
-    /// cold share. `None` where nothing differs.
+    /// Mean additional latency of a cold first read in seconds, as a forecast adds it to a warm read: over the
+    /// positions judged cold or, on a busy disk, the mean difference of all pairs divided by the cold share. `None`
+    /// without a significant difference.
     pub mean_penalty_s: Option<f64>,
-    /// Distribution of this cost. `None` where nothing differs, where too few places are cold, and on a busy disk,
-    /// where the places taken for cold are a choice of the slow ones.
+    /// Distribution of this additional latency. `None` without a significant difference, if too few positions are
+    /// cold, and on a busy disk, where the positions judged cold are a selection of the slow ones.
     pub penalty: Option<Penalty>,
     /// The median of the warm reads in seconds.
     pub warm_s: f64,
 }
 
-/// Conclusions from the pairs. `None` with fewer than [`MIN_PAIRS`] and where a latency is not positive and
-/// finite.
+/// Conclusions from the pairs. `None` with fewer than [`MIN_PAIRS`], or if a latency is not positive and finite.
 ///
-/// A volume is said to differ by a test of signs in the order of their size: see `first_is_slower` in the
-/// source. On a calm disk the cold places are counted, less as many as are slower by chance. On a busy one
-/// the share of fast reads among the first is compared with that among the warm: warm places have both alike,
-/// cold places none among the first, so that what is missing is cold (the mixture proportion of Blanchard,
-/// Lee and Scott 2010). Where waits are several times the penalty, some cold reads are as fast as that, and
-/// the share is too low.
+/// The difference is tested by the signs of the differences in the order of their size: see `first_is_slower` in the
+/// source. On a calm disk the cold positions are counted, less the number expected by chance. On a busy disk the share
+/// of fast reads among the first reads is compared with that among the warm ones: warm positions have the same share
+/// in both, cold positions have none among the first reads, so that the deficit is the cold share (the mixture
+/// proportion of Blanchard, Lee and Scott 2010). If waits are several times the penalty, some cold reads are as fast
+/// as the fast ones, and the share is underestimated.
 ///
-/// A device that keeps what it has just read in a cache of its own is faster the second time too. A place is
-/// therefore cold only if its first read takes at least 10 ms more, as a fetch does, and at least twice as
-/// long as most warm reads do. Smaller differences are no evidence either.
+/// A device that caches the data just read is faster the second time too. A position is therefore cold only if its
+/// first read takes at least 10 ms more, as a fetch does, and at least twice as long as most warm reads. Smaller
+/// differences are not used as evidence either.
 pub fn assess(pairs: &[Pair]) -> Option<Sample> {
     let sensible = |latency: f64| latency > 0.0 && latency.is_finite();
     let all = pairs
@@ -131,13 +130,12 @@ fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
     values
 }
 
-/// The excess from which a place is taken for cold; `None` if no threshold does better than to call
-/// all of them warm.
+/// The excess from which a position is judged cold; `None` if no threshold has fewer errors than judging all of them
+/// warm.
 ///
-/// A warm place exceeds a threshold as often upwards as downwards. So of those above it as many as
-/// are below its negative are taken for cold wrongly, and the others rightly (Barber and Candès
-/// 2015 count false discoveries in this way); the threshold is the one with the fewest errors.
-/// It is at least `least`.
+/// A warm position exceeds a threshold upwards as often as downwards. Of the positions above it, the number below its
+/// negative is therefore misjudged (Barber and Candès 2015 count false discoveries in this way); the threshold is the
+/// one with the fewest errors, and at least `least`.
 fn threshold(excess: &[f64], least: f64) -> Option<f64> {
     let mut best = (0, None);
     let mut score = 0;
@@ -150,22 +148,21 @@ fn threshold(excess: &[f64], least: f64) -> Option<f64> {
     best.1
 }
 
-/// The values from the largest to the smallest, whatever their sign.
+/// The values in descending order of their absolute value.
 fn by_size(values: &[f64]) -> impl Iterator<Item = f64> {
     let mut values = values.to_vec();
     values.sort_by(|a, b| b.abs().total_cmp(&a.abs()));
     values.into_iter()
 }
 
-/// True if more of the large differences are positive than chance explains.
+/// True if significantly more of the large differences are positive.
 ///
-/// Where both reads are alike, the signs of the differences, taken in the order of their size, are those of a
-/// fair coin. A gambler who bets on the first read being the slower one, with a share that a uniform prior
-/// between one half and one spreads, does not multiply a stake by 100 at any moment more often than once in
-/// 100 games (Ville 1939). So that few cold places among many warm ones are seen the game may be stopped at
-/// its best moment. It is exact for any distribution of the latencies, and where all reads in flight stand
-/// still together: within a pair chance says which is the first read. Only differences of at least `least`
-/// are bet on.
+/// If both reads are alike, the signs of the differences, in the order of their size, are those of a fair coin. A
+/// gambler who bets on the first read being slower, with a probability drawn from a uniform prior between one half and
+/// one, multiplies the stake by 100 at any moment in at most 1 of 100 games (Ville 1939). The game may be stopped at
+/// its best moment, so that a few cold positions among many warm ones are detected. The test is exact for any
+/// distribution of the latencies, also if all reads in flight pause together: within a pair, chance decides which read
+/// is the first. Bets are only placed on differences of at least `least`.
 fn first_is_slower(excess: &[f64], least: f64) -> bool {
     let (mut up, mut down) = (0.0, 0.0);
     let mut large = by_size(excess).take_while(|value| value.abs() >= least);
@@ -175,8 +172,8 @@ fn first_is_slower(excess: &[f64], least: f64) -> bool {
     })
 }
 
-/// The logarithm of what a stake of one has become after so many wins and losses: the integral of
-/// `2 (2 p)^up (2 (1 - p))^down` over p from one half to one.
+/// The logarithm of the stake, initially one, after `up` wins and `down` losses: the integral of `2 (2 p)^up (2 (1 -
+/// p))^down` over p from one half to one.
 fn ln_stake(up: f64, down: f64) -> f64 {
     let ln_beta = ln_gamma(up + 1.0) + ln_gamma(down + 1.0) - ln_gamma(up + down + 2.0);
     // The share of the beta distribution above one half, by its symmetry.
@@ -184,21 +181,21 @@ fn ln_stake(up: f64, down: f64) -> f64 {
     (up + down + 1.0) * std::f64::consts::LN_2 + ln_beta + above.ln()
 }
 
-/// Number of pairs that differ by a threshold or more.
+/// Counts of pairs whose reads differ by at least a threshold.
 struct ThresholdCounts {
-    /// The first read was the slower one.
+    /// Number of pairs in which the first read was the slower one.
     above: usize,
-    /// The warm one was, which is chance.
+    /// Number of pairs in which the warm read was the slower one, by chance.
     below: usize,
-    /// Number of pairs that count: not those in which both reads were slow. A delay of the warm read hides what the
-    /// first one had to wait for by itself.
+    /// Number of pairs that count, without those in which both reads were slow: a delay of the warm read hides the
+    /// wait of the first one.
     all: usize,
-    /// The sum of these differences in seconds.
+    /// Sum of these differences, in seconds.
     sum_s: f64,
 }
 
 impl ThresholdCounts {
-    /// Compares the pairs by `threshold`. `warm_s` is the latency of a warm read.
+    /// Counts the pairs by `threshold`. `warm_s` is the latency of a warm read.
     fn of(pairs: &[Pair], threshold: f64, warm_s: f64) -> ThresholdCounts {
         let (mut above, mut below, mut hidden, mut sum_s) = (0, 0, 0, 0.0);
         for pair in pairs {
@@ -221,23 +218,23 @@ impl ThresholdCounts {
         }
     }
 
-    /// True if hardly a warm read was so slow.
+    /// True if few warm reads were this slow.
     fn is_calm(&self) -> bool {
         self.below as f64 <= CALM_SHARE * self.all as f64
     }
 
-    /// True if hardly any of the first reads that were slower can have been so by chance.
+    /// True if few of the slower first reads can be so by chance.
     fn has_hardly_chance(&self) -> bool {
         self.below as f64 <= CALM_SHARE * self.above as f64
     }
 
-    /// Share of the pairs in which the first read is slower, less the share of chance.
+    /// Share of the pairs in which the first read is slower, corrected for chance.
     fn share(&self) -> Option<Proportion> {
         let above = Proportion::of(self.above, self.all)?;
         Some(above.less(&Proportion::of(self.below, self.all)?))
     }
 
-    /// The mean difference in seconds, without those by chance.
+    /// Mean difference in seconds, corrected for chance.
     fn mean_s(&self) -> Option<f64> {
         let count = self
             .above
@@ -249,9 +246,8 @@ impl ThresholdCounts {
 
 /// The cold share of a volume that differs, with `threshold` seconds of excess.
 ///
-/// Where few pairs exceed the threshold downwards, as many exceed it upwards by chance, and the others
-/// are the cold ones. Otherwise the disk is busy, and many cold places may be below the threshold;
-/// then the shares of fast reads are compared.
+/// If few pairs exceed the threshold downwards, as many exceed it upwards by chance, and the rest are cold. Otherwise
+/// the disk is busy, and many cold positions may be below the threshold; then the shares of fast reads are compared.
 fn cold_share(pairs: &[Pair], first: &[f64], warm: &[f64], threshold: f64) -> Option<Proportion> {
     let beyond = ThresholdCounts::of(pairs, threshold, warm[warm.len() / 2]);
     if beyond.is_calm() {
@@ -278,12 +274,12 @@ fn perhaps_cold(pairs: &[Pair], first: &[f64], warm: &[f64], taken: usize) -> Op
     })
 }
 
-/// A latency that cold reads hardly have and many warm ones do.
+/// A latency below which there are few cold reads and many warm ones.
 fn fast_s(warm: &[f64], threshold: f64) -> f64 {
     threshold.min(FETCH_S).max(warm[warm.len() / 4])
 }
 
-/// Share of the sorted first reads that is missing among those of at most so many seconds.
+/// Relative deficit of reads of at most `fast_s` seconds among the sorted first reads, compared with the warm ones.
 fn missing(first: &[f64], warm: &[f64], fast_s: f64) -> Option<Proportion> {
     let faster = |sorted: &[f64]| sorted.partition_point(|value| *value <= fast_s);
     let first = Proportion::of(faster(first), first.len())?;

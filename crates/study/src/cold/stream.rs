@@ -4,21 +4,21 @@
 const STEPS: f64 = 8.0;
 /// The shortest latency that is distinguished, in seconds.
 const MIN_LATENCY_S: f64 = 1e-6;
-/// Number of bins: up to some 70 minutes.
+/// Number of bins; the last one is at about 70 minutes.
 const BINS: usize = 256;
 /// Minimum number of reads for a conclusion.
 const MIN_READS: f64 = 50.0;
-/// Number of reads after which the past counts half.
+/// Number of reads after which the weight of earlier reads is halved.
 const READS_HALF_LIFE: f64 = 4000.0;
-/// Minimum number of doublings by which cold reads take longer than warm ones: four times as long.
+/// Minimum number of doublings between warm and cold reads: four times as long.
 const MIN_DOUBLINGS: f64 = 2.0;
-/// Share of the lower peak that reads must fall below somewhere between the two peaks.
+/// Maximum count between the two peaks, as a share of the lower peak.
 const VALLEY_SHARE: f64 = 0.3;
 /// Minimum share of all reads that the smaller class must have.
 const MIN_CLASS_SHARE: f64 = 0.005;
 /// Number of reads after which the threshold is learned again.
 const RELEARN_READS: u32 = 64;
-/// Multiple of the known latency of a warm read up to which reads are warm, where only one kind is seen.
+/// Multiple of the known latency of a warm read up to which reads are warm, if only one kind is seen.
 const WARM_LATENCY_FACTOR: f64 = 2.0;
 
 /// State of the block that was read.
@@ -32,13 +32,11 @@ pub enum Temperature {
 
 /// Distinguishes cold reads from warm ones by their latencies alone, with a threshold that it learns.
 ///
-/// On a logarithmic scale the latencies have two heaps. The threshold is that of Otsu (1979), which
-/// parts them with the largest variance between the classes, moved to the emptiest place between
-/// the two peaks. Where there is one heap only, there is no threshold: then all is warm that is not
-/// slower than a warm read is known to be, and of the others nothing is reported. Nor can anything be
-/// said while requests wait for a cap longer than cold ones take: all latencies are alike then, by
-/// Little's law, whatever was read. Fewer than about 3 cold reads in 100 may go unseen among
-/// warm ones that scatter much.
+/// On a logarithmic scale the latencies have two peaks. The threshold is that of Otsu (1979), which maximizes the
+/// variance between the classes, moved to the emptiest bin between the two peaks. With a single peak there is no
+/// threshold: reads not slower than the known latency of a warm read are then warm, and the others are not classified.
+/// No read can be classified either while requests wait longer for a cap than cold reads take: all latencies are then
+/// alike, by Little's law. Fewer than about 3 cold reads in 100 may be missed among warm reads with a large scatter.
 #[derive(Clone, Debug)]
 pub struct ReadClassifier {
     warm_s: Option<f64>,
@@ -51,7 +49,7 @@ pub struct ReadClassifier {
 }
 
 impl ReadClassifier {
-    /// A classifier that knows at most the latency of a warm read in seconds, such as that of
+    /// A classifier. `warm_s` is the latency of a warm read in seconds if known, such as that of
     /// [`super::sample::Sample`].
     pub fn new(warm_s: Option<f64>) -> ReadClassifier {
         ReadClassifier {
@@ -65,8 +63,8 @@ impl ReadClassifier {
         }
     }
 
-    /// Counts a read that took so many seconds, and returns its kind; `None` where that cannot be judged, and for a
-    /// latency that is not positive and finite, which is not counted.
+    /// Adds a read by its latency, and returns its class; `None` if it cannot be classified, and for a latency that is
+    /// not positive and finite, which is not counted.
     pub fn watch(&mut self, latency_s: f64) -> Option<Temperature> {
         if !(latency_s > 0.0 && latency_s.is_finite()) {
             return None;
@@ -88,14 +86,14 @@ impl ReadClassifier {
         found
     }
 
-    /// Share of the classified reads so far that were cold; `None` before any. It counts what was read, and does not
-    /// estimate the rest of the volume.
+    /// Share of the classified reads that were cold; `None` before any. It is a share of the reads, not an estimate
+    /// for the rest of the volume.
     pub fn cold_share(&self) -> Option<f64> {
         let reads = self.cold + self.warm;
         (reads > 0).then(|| self.cold as f64 / reads as f64)
     }
 
-    /// The latency in seconds from which a read is cold; `None` while there is one kind only.
+    /// The latency in seconds from which a read is cold; `None` while only one class is seen.
     pub fn threshold_s(&self) -> Option<f64> {
         self.threshold_bin
             .map(|bin| MIN_LATENCY_S * (bin as f64 / STEPS).exp2())
@@ -135,7 +133,7 @@ fn threshold(bins: &[f64]) -> Option<usize> {
     let high = peak(bins, split..bins.len())?;
     let smooth = |bin: usize| neighbourhood(bins, bin);
     let valley = (low..=high).min_by(|a, b| smooth(*a).total_cmp(&smooth(*b)))?;
-    // An empty stretch is wide, and its first bin is at the edge of the lower class.
+    // In an empty range the first bin would be at the edge of the lower class.
     let last = (valley..=high)
         .take_while(|bin| smooth(*bin) <= smooth(valley))
         .last()?;
@@ -149,7 +147,7 @@ fn threshold(bins: &[f64]) -> Option<usize> {
     two.then_some(threshold)
 }
 
-/// Bin that divides the bins so that the variance between both parts is largest.
+/// Bin that divides the bins with the largest variance between both parts.
 fn otsu(bins: &[f64]) -> Option<usize> {
     let all: f64 = bins.iter().sum();
     let moment: f64 = bins
@@ -174,7 +172,7 @@ fn otsu(bins: &[f64]) -> Option<usize> {
     split
 }
 
-/// The bin around which most reads are, of those within.
+/// The bin with the most reads around it, within a range.
 fn peak(bins: &[f64], within: std::ops::Range<usize>) -> Option<usize> {
     let start = within.start;
     let class = &bins[within];
@@ -190,7 +188,7 @@ fn neighbourhood(bins: &[f64], bin: usize) -> f64 {
         .sum()
 }
 
-/// The mean of the numbers of the bins; zero where they are empty.
+/// The mean bin number of the reads in a range; zero if it is empty.
 fn mean_bin(bins: &[f64], within: std::ops::Range<usize>) -> f64 {
     let count: f64 = bins[within.clone()].iter().sum();
     let moment: f64 = within.map(|bin| bin as f64 * bins[bin]).sum();

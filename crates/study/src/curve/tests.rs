@@ -1,4 +1,4 @@
-//! The search on simulated disks whose answer is known.
+//! The search on simulated disks with known limits.
 
 use super::*;
 use crate::proof::share;
@@ -9,12 +9,12 @@ use proptest::prelude::*;
 const SLICE_S: f64 = 0.2;
 const MAX_SLICES: usize = 40;
 
-/// Arrival of requests over the target.
+/// Clustering of the requests over the target.
 #[derive(Clone, Copy)]
 enum Over {
-    /// Each request by itself.
+    /// Requests over the target are independent.
     Alone,
-    /// Clusters in slow slices, which are a tenth of all.
+    /// They come in slow slices, a tenth of all slices.
     Clustered,
 }
 
@@ -38,7 +38,7 @@ impl Disk {
             let here = match self.over {
                 Over::Alone => share,
                 Over::Clustered if slow => (share * 10.0).min(1.0),
-                // When all slow ones are over, the others follow.
+                // When all requests of slow slices are over, requests of other slices follow.
                 Over::Clustered => ((share - 0.1) / 0.9).max(0.0),
             };
             let count = rng.poisson(rate * SLICE_S);
@@ -67,7 +67,7 @@ impl Disk {
     }
 }
 
-/// Share of searches whose bounds hold the truth, the median of the bounds' ratio, and the mean number of
+/// Share of searches whose bounds contain the true rate, the median ratio of the bounds, and the mean number of
 /// trials.
 fn proven(disk: &Disk, searches: usize) -> (f64, f64, f64) {
     let mut ratios = Vec::new();
@@ -108,7 +108,7 @@ fn the_bounds_hold_the_truth_at_many_rates() {
     }
 }
 
-/// A trial of which each slice has so many requests, of which so many are over the target.
+/// A trial with `rate` requests in each second, of which `over` are over the target.
 fn even(rate: f64, over: f64) -> Trial {
     let slices = (0..40).map(|slice| SliceCompletions {
         count: rate * SLICE_S,
@@ -141,7 +141,7 @@ fn few_requests_say_nothing() {
 
 #[test]
 fn a_target_that_was_kept_once_and_not_again_is_no_bound() {
-    // 400/s was kept while there was credit; the second time it was not.
+    // 400/s met the target while there was credit, and missed it the second time.
     let fails = |rate| even(rate, rate);
     let mut trials = vec![
         even(100.0, 0.0),

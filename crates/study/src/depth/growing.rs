@@ -1,4 +1,4 @@
-//! Doubling of the depth, until that brings too little.
+//! Doubling of the depth, while the throughput grows.
 
 use super::window::GatheredIntervals;
 use super::{Controller, EQUAL_THROUGHPUT, FIRST_WAIT_WINDOWS, Phase, Window, gain};
@@ -7,8 +7,8 @@ use super::{Controller, EQUAL_THROUGHPUT, FIRST_WAIT_WINDOWS, Phase, Window, gai
 const MIN_GAIN_SHARE: f64 = 0.2;
 /// Shares of the proportional gain between which a growth is examined again.
 const UNCLEAR_GAIN: (f64, f64) = (0.1, 0.6);
-/// Factor on the product of throughput and latency: latencies scatter, and requests behind a slow one must not leave
-/// the cap idle.
+/// Factor on the product of throughput and latency: latencies scatter, and requests queued after a slow one must not
+/// leave the cap idle.
 const DEPTH_MARGIN: f64 = 1.25;
 
 impl Controller {
@@ -33,7 +33,7 @@ impl Controller {
         self.settle_at(depth, now);
     }
 
-    /// Doubles the depth again, since more brought more, unless it is at the bound.
+    /// Doubles the depth again after a gain, unless it is at the bound.
     pub(super) fn grow_or_stay(&mut self, now: Window) {
         if now.depth < self.bounds.most {
             return self.grow_from(now);
@@ -42,13 +42,13 @@ impl Controller {
         self.out_of_depth = true;
     }
 
-    /// Growth has ended.
+    /// Ends growth at this depth.
     fn settle_at(&mut self, depth: usize, now: Window) {
         self.out_of_depth = false;
         self.wait = FIRST_WAIT_WINDOWS;
         self.fewer_next = true;
         self.stay(depth, Some(now));
-        // Where growth found no bend the depth may be far beyond it: fewer are tried soon.
+        // If growth found no bend, the depth may be far beyond it: a smaller depth is tried soon.
         self.phase = Phase::Holding { windows_left: 1 };
     }
 
@@ -56,7 +56,7 @@ impl Controller {
     fn bend(&self, before: &Window, beyond: &Window) -> usize {
         let needed =
             DEPTH_MARGIN * beyond.requests_per_s.max(before.requests_per_s) * before.latency_s;
-        // Had the plateau been reached before already, the latency seen there is no device's.
+        // If the plateau had already been reached before, the latency there includes queueing.
         let reached = gain(before, beyond).0 < 1.0 + 2.0 * EQUAL_THROUGHPUT;
         let most = if reached { before.depth } else { beyond.depth };
         self.bounds.clamp(needed).min(most)

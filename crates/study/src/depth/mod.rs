@@ -1,26 +1,26 @@
-//! Search for the number of requests in flight that fills the cap and no more, while working.
+//! Search, during the work, for the smallest number of requests in flight that reaches the throughput cap.
 //!
 //! Little's law (Little 1961) connects requests in flight, throughput and latency: in flight = throughput × latency.
-//! Below the cap the latency is the device's own and the throughput grows in proportion with the requests in flight;
-//! beyond it the throughput stays and every further request waits. The best depth is at the bend, where throughput
-//! divided by latency is greatest (Kleinrock 1979, *Power and deterministic rules of thumb*): the product of the
-//! greatest throughput and the least latency. As BBR (Cardwell and others 2016) does for a network path, the
-//! [`Controller`] finds them in turn, since the two cannot be seen at once: more in flight show the throughput, fewer
-//! the latency.
+//! Below the cap the latency is the device's own and the throughput grows in proportion to the requests in flight;
+//! beyond it the throughput is constant and every further request waits. The best depth is at the bend, where
+//! throughput divided by latency is greatest (Kleinrock 1979, *Power and deterministic rules of thumb*): the product
+//! of the greatest throughput and the least latency. Like BBR (Cardwell and others 2016) for a network path, the
+//! [`Controller`] measures them in turn, since they cannot be measured at once: a larger depth shows the throughput, a
+//! smaller one the latency.
 //!
-//! With the number in flight held constant the mean latency follows from the throughput and has no information of its
-//! own. So all decisions compare throughputs at different depths:
+//! At a constant depth the mean latency follows from the throughput and carries no further information. Therefore all
+//! decisions compare throughputs at different depths:
 //!
-//! - **Growing**: the depth doubles while that brings at least a fifth of the proportional gain; where a short window
-//!   does not show that clearly, a longer one does. At the end the depth is the product of the plateau and of the
-//!   latency seen before it, with some room.
-//! - **Holding**: the depth stays, and now and then fewer and more are tried in turn, a quarter at a time. Fewer that
-//!   bring the same are kept, and yet fewer are tried at once, in larger steps; more are kept if they bring 2 % more.
-//!   Trials that change nothing become rarer.
+//! - **Growing**: the depth doubles while that brings at least a fifth of the proportional gain; if a short window is
+//!   inconclusive, a longer one is measured. At the end the depth is the product of the plateau and of the latency
+//!   before it, with a margin.
+//! - **Holding**: the depth stays, and now and then a smaller and a larger depth are tried in turn, a quarter at a
+//!   time. A smaller depth with the same throughput is kept, and a yet smaller one tried at once, in larger steps; a
+//!   larger depth is kept if it brings 2 % more. Trials without an effect become rarer.
 //! - **Trying**: both depths in turn, as often as the noise of the machine requires (`trial`).
-//! - A throughput that **changes** by itself, in either direction, starts growth again: cold regions follow warm
-//!   ones, a burst ends, another reader comes. Growth that brings nothing is taken back. On a machine with much noise
-//!   the change must be larger and last; a change by less than a factor of 1.6 starts a trial.
+//! - A throughput that **changes** at a constant depth, in either direction, starts growth again: cold regions follow
+//!   warm ones, a burst ends, another reader starts. Growth without a gain is undone. On a noisy machine the change
+//!   must be larger and last; a change by less than a factor of 1.6 starts a trial.
 //!
 //! | part | question |
 //! | --- | --- |
@@ -37,21 +37,21 @@ pub use window::{DepthInterval, Window};
 use trial::{Judgement, Spread, Trial};
 use window::GatheredIntervals;
 
-/// Throughputs that differ by less are the same.
+/// Relative difference below which throughputs count as equal.
 const EQUAL_THROUGHPUT: f64 = 0.02;
-/// Difference of a throughput from its earlier value above which it has changed by itself.
+/// Relative change of the throughput at a constant depth that counts as a change.
 const CHANGED_THROUGHPUT: f64 = 0.15;
-/// The same in standard deviations of its usual variation.
+/// The same, in standard deviations of the usual variation.
 const CHANGED_DEVIATIONS: f64 = 2.0;
 /// Factor from which a change is large.
 const LARGE_CHANGE_FACTOR: f64 = 1.6;
 /// Scatter of neighbouring windows above which one window is no evidence of a change.
 const NOISY_SCATTER: f64 = 0.03;
-/// The first trial of fewer, as a share of the depth; its inverse is the trial of more.
+/// Depth of the first trial of a smaller depth, as a share of the depth; its inverse is that of a larger depth.
 const FIRST_FEWER_SHARE: f64 = 0.8;
-/// Smallest share of the depth in a trial of fewer.
+/// Minimum depth of a trial of a smaller depth, as a share of the depth.
 const MIN_FEWER_SHARE: f64 = 0.5;
-/// Windows between two trials and the next two at first, and at most.
+/// Number of windows between two trials and the next two, initially and at most.
 const FIRST_WAIT_WINDOWS: u32 = 4;
 const MAX_WAIT_WINDOWS: u32 = 24;
 
@@ -63,13 +63,13 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// `None` where `least` is zero or above `most`.
+    /// The bounds; `None` if `least` is zero or above `most`.
     pub fn new(least: usize, most: usize) -> Option<Bounds> {
         (least > 0 && least <= most).then_some(Bounds { least, most })
     }
 
     fn clamp(self, depth: f64) -> usize {
-        // Out of range saturates when it is cast, and what is no number becomes zero.
+        // The cast saturates, and turns NaN into zero.
         (depth.ceil() as usize).clamp(self.least, self.most)
     }
 }
@@ -77,44 +77,44 @@ impl Bounds {
 /// Phase of the search.
 #[derive(Clone, Debug, PartialEq)]
 enum Phase {
-    /// Doubling the depth: the window before, if there was one, and true if this depth is examined again, for longer.
+    /// Doubling the depth: the window before, if any, and true if this depth is measured again, for longer.
     Growing { before: Option<Window>, again: bool },
-    /// Keeping the depth, for this number of windows more.
+    /// Keeping the depth for this number of windows.
     Holding { windows_left: u32 },
-    /// Trying fewer, for the so-many-th time in a row.
+    /// Trying a smaller depth; `run` counts consecutive trials.
     Fewer { run: i32, trial: Trial },
-    /// Trying more.
+    /// Trying a larger depth.
     More { trial: Trial },
 }
 
-/// Decides how many requests to keep in flight. It gets the results of intervals, of about 100 ms; other lengths work
-/// too.
+/// Decides how many requests to keep in flight. It is given the results of intervals of about 100 ms; other lengths
+/// work too.
 #[derive(Clone, Debug)]
 pub struct Controller {
     bounds: Bounds,
     depth: usize,
     phase: Phase,
     gathering: GatheredIntervals,
-    /// True once any request has been answered.
+    /// True once any request has completed.
     has_answers: bool,
-    /// Throughput of the depth it stays at, averaged over the windows.
+    /// Throughput at the depth that is held, averaged over the windows.
     level: Option<Window>,
     /// The last window at that depth.
     latest: Option<Window>,
-    /// Natural spread of windows.
+    /// Variation between consecutive windows at one depth.
     spread: Spread,
-    /// Number of windows in a row in which the throughput was higher; below zero, lower.
+    /// Number of consecutive windows with a higher throughput; negative for a lower one.
     changed: i32,
     wait: u32,
-    /// True if fewer are tried next.
+    /// True if a smaller depth is tried next.
     fewer_next: bool,
-    /// True if the last growth ended at the bound of the depth, still growing.
+    /// True if the last growth ended at the upper bound of the depth, still growing.
     out_of_depth: bool,
 }
 
 impl Controller {
-    /// Begins with the given depth, brought within the bounds. A start of a few and a least depth of about four cost
-    /// nothing and save doublings.
+    /// Starts with the given depth, limited to the bounds. A start and a lower bound of about four cost nothing and
+    /// save doublings.
     pub fn new(bounds: Bounds, start: usize) -> Controller {
         let depth = start.clamp(bounds.least, bounds.most);
         Controller {
@@ -124,7 +124,7 @@ impl Controller {
                 before: None,
                 again: false,
             },
-            // The interval of the first answers is part of it.
+            // The interval with the first completions is part of it.
             gathering: GatheredIntervals::brief(f64::MIN_POSITIVE),
             has_answers: false,
             level: None,
@@ -142,24 +142,23 @@ impl Controller {
         self.depth
     }
 
-    /// Throughput of the depth that is kept; `None` until growth has ended for the first time, and while it
-    /// continues.
+    /// Throughput at the depth that is held; `None` until growth has ended for the first time, and while it continues.
     pub fn level(&self) -> Option<Window> {
         self.level
             .filter(|_| !matches!(self.phase, Phase::Growing { .. }))
     }
 
-    /// True if the depth stays at its bound because more in flight would bring more.
+    /// True if the depth is at its upper bound, and more in flight would bring more.
     pub fn out_of_depth(&self) -> bool {
         self.out_of_depth
     }
 
-    /// Takes the results of an interval, and returns the depth to keep in flight from now on.
+    /// Adds the results of an interval, and returns the depth to keep in flight from now on.
     ///
-    /// An interval is left out if it is invalid, or if in it far fewer were in flight than wanted:
-    /// then it was not the device that limited the work.
+    /// An interval is ignored if it is invalid, or if far fewer requests were in flight than wanted: then the device
+    /// did not limit the work.
     pub fn observe(&mut self, interval: &DepthInterval) -> usize {
-        // What comes before the first answers says how long they take, and nothing of the throughput.
+        // The time until the first completions shows their latency, but nothing about the throughput.
         self.has_answers |= interval.requests > 0.0;
         if !self.has_answers {
             return self.depth;
@@ -181,7 +180,7 @@ impl Controller {
 
     fn held(&mut self, windows_left: u32, now: Window) {
         let level = match &self.level {
-            // The first window at this depth: what came before it was seen at another.
+            // The first window at this depth: earlier ones were at another depth.
             Some(level) if level.depth == now.depth => *level,
             _ => now,
         };
@@ -205,7 +204,7 @@ impl Controller {
         }
     }
 
-    /// True if the throughput has changed by itself.
+    /// True if the throughput has changed at a constant depth.
     fn has_changed(&mut self, level: &Window, now: &Window) -> bool {
         let deviation = self.spread.deviation();
         let off = now.bytes_per_s / level.bytes_per_s - 1.0;
@@ -227,8 +226,8 @@ impl Controller {
         is_proved
     }
 
-    /// Reacts to a change of the throughput. After a large one the depth grows from here; where it may be the machine
-    /// after all, more and then fewer are tried at once, which shows the reason and costs little.
+    /// Reacts to a change of the throughput. After a large one the depth grows from here; if it may be noise of the
+    /// machine, a larger and then a smaller depth are tried at once, which shows the reason at a low cost.
     fn changed_to(&mut self, level: &Window, now: Window) {
         let times = now.bytes_per_s / level.bytes_per_s;
         if !(1.0 / LARGE_CHANGE_FACTOR..LARGE_CHANGE_FACTOR).contains(&times) {
@@ -241,7 +240,7 @@ impl Controller {
         self.try_other(now);
     }
 
-    /// Grows from here after a change. The window in which it was seen is part old, part new, and is compared with
+    /// Grows from here after a change. The window in which it was detected covers both levels, and is compared with
     /// nothing.
     fn regrow(&mut self, now: &Window) {
         self.phase = Phase::Growing {
@@ -314,7 +313,7 @@ impl Controller {
         }
     }
 
-    /// Takes the smaller depth, which brings as much, and tries a yet smaller one at once.
+    /// Takes the smaller depth, which has the same throughput, and tries a yet smaller one at once.
     fn take_fewer(&mut self, run: i32, trial: &Trial, now: Window) {
         self.wait = FIRST_WAIT_WINDOWS;
         self.out_of_depth = false;
@@ -362,8 +361,8 @@ impl Controller {
         }
     }
 
-    /// Returns from a trial that brought nothing. Fewer and more are tried one soon after the other, and then not for
-    /// a while.
+    /// Returns from a trial without an effect. A smaller and a larger depth are tried soon after each other, and then
+    /// not for a while.
     fn step_back(&mut self, level: Window) {
         let was_last = self.fewer_next;
         if was_last {

@@ -3,8 +3,7 @@ use proptest::prelude::*;
 use super::verdict::{BindingLimit, KnownCaps, Verdict, of_one, shared};
 use super::*;
 
-/// A device that answers at once in `latency_s` and lets through `cap` requests a second, watched for
-/// half a second.
+/// Half a second of a device that completes a request in `latency_s` and lets through `cap` requests a second.
 fn interval(depth: usize, cap: f64, latency_s: f64) -> DepthInterval {
     let rate = (depth as f64 / latency_s).min(cap);
     DepthInterval {
@@ -32,7 +31,7 @@ fn it_doubles_and_settles_at_the_bend() {
     let mut doublings = depths.clone();
     doublings.dedup();
     assert_eq!(doublings[..5], [1, 2, 4, 8, 16]);
-    // 12.5 are needed; a quarter more and one trial more are the most.
+    // 12.5 are needed; at most a quarter more, plus one trial.
     assert!(
         depths[300..].iter().all(|depth| (9..=20).contains(depth)),
         "{depths:?}"
@@ -95,7 +94,7 @@ fn devices_that_bring_less_together_share_a_limit() {
     );
     assert_eq!((both.bytes_per_s, both.depth), (1e9, 26));
     assert!((both.latency_s - 0.05).abs() < 1e-12);
-    // Each at its own limit, or as good as alone: nothing is shared.
+    // Each device is at its own limit, or as fast as alone: no limit is shared.
     let full = one(5e8, BindingLimit::VolumeBytes);
     assert_eq!(shared(&[(full, 1e9), (full, 1e9)]), None);
     assert_eq!(shared(&[(half, 5e8), (half, 5e8)]), None);
@@ -137,11 +136,11 @@ proptest! {
         let mut controller = controller(4096);
         let depths = settle(&mut controller, cap, latency_s);
         let needed = (cap * latency_s).max(1.0);
-        // Trials pass.
+        // Trials are excluded.
         let mut late = depths[350..].to_vec();
         late.sort_unstable();
         let depth = late[late.len() / 2] as f64;
-        // Of a few in flight one more is a large part.
+        // With a few in flight, one more is a large share.
         let most = (2.5 * needed).max(needed + 3.0);
         prop_assert!((0.5 * needed..=most).contains(&depth), "{} of {}", depth, needed);
     }

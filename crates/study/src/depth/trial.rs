@@ -1,30 +1,29 @@
-//! Two depths, compared in turn until the difference stands out from the noise.
+//! Comparison of two depths in turn, until the difference is significant.
 //!
-//! A shared machine gives a tenth more in one second and a tenth less in the next, whatever the depth. A single
-//! window at each of two depths would give a random result: so windows of both are taken in turn (A B, B A, A B, …,
-//! which takes a drift out), and the mean of the logarithms of their ratios is compared with the scatter of such a
-//! mean. The scatter of neighbours is known from the windows in which the depth stays. On a quiet machine the first
-//! pair decides.
+//! The throughput of a shared machine varies by a tenth from second to second, whatever the depth. A single window at
+//! each of two depths would give a random result. Therefore windows of both are measured in turn (A B, B A, A B, …,
+//! which cancels a drift), and the mean of the logarithms of their ratios is compared with its standard error. The
+//! scatter of consecutive windows is known from the windows at a constant depth. On a quiet machine the first pair
+//! decides.
 
 use super::Window;
 
-/// Distance of the mean from the bar, in standard errors, for an early decision.
+/// Distance of the mean from the required gain, in standard errors, for an early decision.
 const EARLY_DECISION_ERRORS: f64 = 1.5;
 /// Number of pairs after which the mean alone decides.
 const MAX_PAIRS: usize = 6;
-/// Scatter of neighbours that is assumed at first; it counts as one pair of them.
+/// Initial scatter of consecutive windows; it counts as one pair.
 const INITIAL_SCATTER: f64 = 0.015;
-/// Number of pairs of neighbours after which the scatter is known, and one pair may decide.
+/// Number of pairs of consecutive windows after which the scatter is known, and one pair may decide.
 const MIN_PAIRS_OF_NEIGHBOURS: u32 = 2;
-/// Weight of a new pair of neighbours against those before it.
+/// Weight of a new pair of consecutive windows against earlier ones.
 const NEW_PAIR_WEIGHT: f64 = 0.25;
-/// Maximum difference of two neighbours that counts, as a logarithm: one stall is no measure of the noise.
+/// Maximum difference of two consecutive windows that counts, as a logarithm: one stall is no measure of the noise.
 const MAX_NEIGHBOUR_DIFFERENCE: f64 = 0.3;
-/// Number of pairs of the trial itself that the known scatter counts as.
+/// Weight of the known scatter, in pairs of the trial.
 const SCATTER_WEIGHT_PAIRS: f64 = 4.0;
 
-/// Amount by which two windows of one depth, one after the other, differ: the standard deviation of the
-/// logarithm of their ratio.
+/// Variation between two consecutive windows at one depth: the standard deviation of the logarithm of their ratio.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spread {
     square: f64,
@@ -39,7 +38,7 @@ impl Spread {
         }
     }
 
-    /// Two neighbours of one depth.
+    /// Adds two consecutive windows of one depth.
     pub(super) fn add(&mut self, before: &Window, after: &Window) {
         let off =
             log_ratio(before, after).clamp(-MAX_NEIGHBOUR_DIFFERENCE, MAX_NEIGHBOUR_DIFFERENCE);
@@ -61,32 +60,32 @@ fn log_ratio(before: &Window, after: &Window) -> f64 {
 /// Result of a trial.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Judgement {
-    /// The other depth brings more than the bar, with this ratio of throughputs.
+    /// The other depth exceeds the required gain, with this ratio of throughputs.
     Passes(f64),
-    /// The other depth does not bring more than the bar.
+    /// The other depth does not reach the required gain.
     Fails,
 }
 
-/// A comparison under way.
+/// A comparison in progress.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Trial {
     /// The depth before the trial.
     own: usize,
     other: usize,
-    /// The logarithm of the ratio that the other one must exceed.
+    /// Logarithm of the required ratio.
     bar: f64,
     /// The first window of a pair.
     first: Option<Window>,
     /// The last window.
     last: Window,
     ratios: Vec<f64>,
-    /// Throughput of the other depth, over its windows.
+    /// Mean throughput at the other depth.
     level: Option<Window>,
 }
 
 impl Trial {
-    /// A trial of the depth `other` against that of `own`, a window that has just ended. The other depth passes if it
-    /// brings more than `bar` times as much.
+    /// A trial of the depth `other` against that of `own`, a window that has just ended. The other depth passes if its
+    /// throughput is more than `bar` times that of `own`.
     pub(super) fn new(own: Window, other: usize, bar: f64) -> Trial {
         Trial {
             own: own.depth,
@@ -104,7 +103,7 @@ impl Trial {
         match &self.first {
             Some(first) if first.depth == self.own => self.other,
             Some(_) => self.own,
-            // A pair begins with what the one before it ended with, so that nothing has to settle.
+            // A pair begins with the depth at which the pair before ended, so that nothing has to settle.
             None if self.ratios.len().is_multiple_of(2) => self.own,
             None => self.other,
         }
@@ -115,7 +114,7 @@ impl Trial {
         self.level
     }
 
-    /// Takes the next window; `None` while the trial is undecided. Consecutive windows of one depth add to the known
+    /// Adds the next window; `None` while the trial is undecided. Consecutive windows of one depth add to the known
     /// noise.
     pub(super) fn add(&mut self, now: Window, spread: &mut Spread) -> Option<Judgement> {
         if self.last.depth == now.depth {
@@ -178,7 +177,7 @@ mod tests {
         }
     }
 
-    /// End of a trial of 8 against 16, and the number of windows it took.
+    /// Result of a trial of 8 against 16, and the number of windows it took.
     fn trial(truth: f64, noise: f64, rng: &mut Rng) -> (bool, usize) {
         let mut level = |depth| {
             let mean = if depth == 8 { truth } else { 1.0 };

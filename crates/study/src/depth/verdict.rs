@@ -1,15 +1,15 @@
-//! Limits that hold the throughput of one or several devices.
+//! The limit that determines the throughput of one or several devices.
 
 use super::Controller;
 use crate::cold::forecast::MERGE_BYTES;
 
-/// Share of a limit from which a throughput is at the limit. Limits are kept to within a hundredth or two; the rest
-/// is room for trials at other depths.
+/// Share of a limit from which a throughput counts as at the limit. Limits are met within one or two percent; the rest
+/// is for trials at other depths.
 const AT_LIMIT_SHARE: f64 = 0.94;
-/// Share of the sum of what the devices brought alone, below which they are held back together.
+/// Share of the sum of the devices' separate throughputs below which they are limited together.
 const HELD_TOGETHER_SHARE: f64 = 0.9;
 
-/// The limits a volume is known to have. `None` where one is not known or does not exist.
+/// The known limits of a volume; `None` if unknown or without limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct KnownCaps {
     /// Bytes a second.
@@ -46,14 +46,14 @@ pub struct Verdict {
     pub depth: usize,
     /// Mean latency of the requests, in seconds.
     pub latency_s: f64,
-    /// The throughput as a share of the limit that binds; of what the devices bring alone if it is
-    /// shared. `None` where there is none to compare with.
+    /// The throughput as a share of the binding limit; for a shared limit, of the sum of the separate throughputs.
+    /// `None` if there is nothing to compare with.
     pub share_of_limit: Option<f64>,
 }
 
-/// Limit of one device that works alone. `None` while its depth is still growing.
+/// Limit of one device that is used alone. `None` while its depth is still growing.
 ///
-/// A limit is taken to bind where the plateau reaches 94 % of it; of two, the one of which more is used.
+/// A limit binds if the plateau reaches 94 % of it; of two, the one with the larger share in use.
 pub fn of_one(controller: &Controller, caps: &KnownCaps) -> Option<Verdict> {
     let level = controller.level()?;
     let request = level.bytes_per_s / level.requests_per_s;
@@ -88,13 +88,13 @@ pub fn of_one(controller: &Controller, caps: &KnownCaps) -> Option<Verdict> {
     })
 }
 
-/// Limit of several devices that work at once, each given with its own verdict while they do and the bytes a
-/// second that it brought alone.
+/// Limit of several devices that are used at once, each given with its own verdict and with its bytes a second when
+/// used alone.
 ///
-/// They are held back together where their sum is below nine tenths of the sum of what they bring alone and
-/// at least one of them is neither at a limit of its own nor out of depth; then the verdict is about all of
-/// them, with their mean latency weighed by requests. `None` where that is not so, and with fewer than two
-/// devices or an invalid figure: each verdict stands for itself.
+/// They are limited together if their sum is below nine tenths of the sum of their separate throughputs and at least
+/// one of them is neither at a limit of its own nor out of depth; the verdict is then about all of them, with their
+/// mean latency weighted by requests. Otherwise, and with fewer than two devices or an invalid figure, `None`: each
+/// verdict holds by itself.
 pub fn shared(devices: &[(Verdict, f64)]) -> Option<Verdict> {
     let sensible = devices.iter().all(|(now, alone)| {
         let figures = [*alone, now.bytes_per_s, now.iops, now.latency_s];

@@ -1,9 +1,9 @@
-//! Intervals of a depth, added up until they are long enough for a comparison.
+//! Intervals at one depth, summed until they are long enough for a comparison.
 
-/// Share of the wanted depth that must have been in flight.
+/// Minimum share of the wanted depth that must have been in flight.
 const IN_FLIGHT: f64 = 0.7;
-/// Multiple of the mean latency for which measuring waits after a change of the depth, until earlier requests are
-/// gone.
+/// Time after a change of the depth that is not measured, as a multiple of the mean latency, until earlier requests
+/// have completed.
 const SETTLE_LATENCIES: f64 = 1.5;
 /// Minimum length of a window in mean latencies, so that whole rounds of requests are counted.
 const MIN_LATENCIES: f64 = 3.0;
@@ -21,7 +21,7 @@ pub struct DepthInterval {
     pub requests: f64,
     /// Bytes completed.
     pub bytes: f64,
-    /// The mean latency in seconds of the requests completed; zero where none was.
+    /// Mean latency of the completed requests in seconds; zero if there were none.
     pub latency_s: f64,
 }
 
@@ -35,7 +35,7 @@ impl DepthInterval {
     }
 }
 
-/// Results of one depth while it was held.
+/// Results at one depth while it was held.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Window {
     /// Requests to keep in flight.
@@ -54,7 +54,7 @@ impl Window {
         self.mixed(newer, NEW_WINDOW_WEIGHT)
     }
 
-    /// The same, with this share of the newer one.
+    /// Weighted mean of both, with this share of the newer one.
     pub(super) fn mixed(&self, newer: &Window, share: f64) -> Window {
         let mix = |old: f64, new: f64| old + share * (new - old);
         Window {
@@ -66,10 +66,10 @@ impl Window {
     }
 }
 
-/// The intervals of a window so far.
+/// The summed intervals of an unfinished window.
 #[derive(Clone, Debug)]
 pub(super) struct GatheredIntervals {
-    /// Seconds still to be left out.
+    /// Seconds that are still to be ignored.
     unsettled_s: f64,
     least_s: f64,
     least_requests: f64,
@@ -81,13 +81,12 @@ pub(super) struct GatheredIntervals {
 }
 
 impl GatheredIntervals {
-    /// Intervals of a window that is long enough to tell a doubling from none. `latency_s` is the latency before the
-    /// change.
+    /// A window that is long enough to detect the gain of a doubling. `latency_s` is the latency before the change.
     pub(super) fn brief(latency_s: f64) -> GatheredIntervals {
         GatheredIntervals::of(latency_s, 0.2, 30.0)
     }
 
-    /// Intervals of a window that is long enough to tell a difference of a hundredth.
+    /// A window that is long enough to detect a difference of one percent.
     pub(super) fn careful(latency_s: f64) -> GatheredIntervals {
         GatheredIntervals::of(latency_s, 1.0, 100.0)
     }
@@ -104,7 +103,7 @@ impl GatheredIntervals {
         }
     }
 
-    /// Adds an interval, and returns the window when it is long enough. The next window begins then.
+    /// Adds an interval, and returns the window when it is long enough; the next window begins then.
     pub(super) fn add(&mut self, interval: &DepthInterval, depth: usize) -> Option<Window> {
         if !interval.is_sensible() {
             return None;

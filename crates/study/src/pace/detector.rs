@@ -1,20 +1,21 @@
-//! Foreground I/O on a device: what the kernel counts less the background's own.
+//! Foreground I/O on a device: the kernel's counts minus the background's own I/O.
 
 use std::collections::VecDeque;
 
-/// Minimum size of a request as databases make them, in bytes. Bytes are counted in this unit, since the kernel splits
-/// and merges requests, and bytes stay the same.
+/// Minimum size of a database's request, in bytes. Requests are counted in this unit of bytes, since the kernel splits
+/// and merges requests, which leaves bytes unchanged.
 const PAGE: f64 = 4096.0;
-/// Time over which the least excess counts as foreground where the background's queue is deep, in seconds. The kernel
-/// counts a completion before the background has noted it, so that for moments its own I/O looks like foreground.
-/// Where its queue is not deep, all of its requests in flight are subtracted instead.
+/// Time window over which the minimum excess counts as foreground if the background's queue is deep, in seconds. The
+/// kernel counts a completion before the background has noticed it, so that its own I/O briefly looks like foreground.
+/// With a shallow queue, all background requests in flight are subtracted instead.
 const LAG_S: f64 = 0.25;
-/// Minimum number of polls over which that excess is taken: a background that gets no processor polls seldom, each time
-/// just after it was kept from noting completions.
+/// Minimum number of polls in that window: a background without processor time polls rarely, each time just after it
+/// was kept from noticing completions.
 const MIN_POLLS: usize = 6;
-/// Time after a commit of the ledger in which writes, up to [`COMMIT_PAGES`], count as its own, in seconds.
+/// Time after a commit of the ledger in which up to [`COMMIT_PAGES`] of writes count as the background's own, in
+/// seconds.
 const COMMIT_S: f64 = 1.0;
-/// Maximum number of pages that a commit writes: the file system's journal and metadata beside the ledger's own.
+/// Maximum number of pages that a commit writes, with the file system's journal and metadata.
 const COMMIT_PAGES: f64 = 64.0;
 /// Time over which the latency of own requests is averaged, and maximum of that latency, in seconds.
 const LATENCY_S: f64 = 1.0;
@@ -22,35 +23,35 @@ const LATENCY_S: f64 = 1.0;
 /// Bytes that the kernel counted on a device since the last poll, and the background's own part of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct IoCounts {
-    /// Read, of everybody.
+    /// Bytes read, by all programs.
     pub read: f64,
-    /// Written, of everybody.
+    /// Bytes written, by all programs.
     pub written: f64,
-    /// The background's own, as it completed: blocks, pieces, probes.
+    /// The background's own bytes, as it completed them: blocks, segments, probes.
     pub own: f64,
     /// Bytes of the background's requests that were issued and not noted as completed when `own` was.
     pub in_flight: f64,
 }
 
-/// Foreground I/O of an interval.
+/// Foreground I/O in an interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Foreground {
-    /// Requests, or pages of 4 KiB; `None` where the kernel does not count.
+    /// Number of requests, or of pages of 4 KiB; `None` without counts of the kernel.
     pub requests: Option<f64>,
-    /// Seconds in which requests of the foreground were outstanding, or an estimate; zero where there is none.
+    /// Seconds in which foreground requests were outstanding, or an estimate; zero without foreground.
     pub waited_s: f64,
 }
 
-/// Subtracts the background's own I/O from what the kernel counts.
+/// Subtracts the background's own I/O from the kernel's counts.
 #[derive(Clone, Debug, Default)]
 pub struct ForegroundDetector {
     now_s: f64,
-    /// Time since which the background's queue is deep.
+    /// Length of time for which the background's queue has been deep, in seconds.
     deep_s: f64,
-    /// Bytes beyond the own ones since the start, with the time, of the last [`LAG_S`] and the last [`MIN_POLLS`].
+    /// Excess over the own bytes since the start, with its time, for the last [`LAG_S`] and the last [`MIN_POLLS`].
     excess: VecDeque<(f64, f64)>,
     sum: f64,
-    /// Bytes of that excess which were returned up to now.
+    /// Bytes of that excess that were already returned.
     given: f64,
     commit_s: Option<f64>,
     of_commit: f64,
@@ -60,7 +61,7 @@ pub struct ForegroundDetector {
 }
 
 impl ForegroundDetector {
-    /// A commit of the ledger to this device is under way.
+    /// Notes that a commit of the ledger to this device is in progress.
     pub fn commits(&mut self) {
         if !self.is_after_commit() {
             self.of_commit = COMMIT_PAGES * PAGE;
@@ -73,8 +74,8 @@ impl ForegroundDetector {
             .is_some_and(|since| self.now_s - since <= COMMIT_S)
     }
 
-    /// Takes the counts of so many seconds; `None` where the kernel does not count. Returns the foreground's part: at
-    /// once, or where the background's queue is `deep`, what is certain.
+    /// Adds the counts of an interval; `None` without counts of the kernel. Returns the foreground's part: all of it
+    /// at once, or, if the background's queue is `deep`, the part that is certain.
     pub fn take(&mut self, seconds: f64, counts: Option<IoCounts>, deep: bool) -> Foreground {
         self.now_s += seconds;
         let Some(counts) = counts else {
@@ -128,8 +129,8 @@ impl ForegroundDetector {
         }
     }
 
-    /// Latency of own requests while the queue is deep, by Little's law. A request of the foreground takes its place
-    /// in the same queue, and waits about as long.
+    /// Latency of own requests while the queue is deep, by Little's law. A foreground request waits in the same queue,
+    /// for about as long.
     fn own_latency_s(&self) -> f64 {
         let latency_s = self.own_in_flight / self.own_per_s;
         match latency_s.is_finite() {
@@ -141,38 +142,41 @@ impl ForegroundDetector {
 
 /// Time over which requests are judged, in seconds.
 const WINDOW_S: f64 = 3.0;
-/// Number of requests in that time up to which there is no foreground: a file system's journal, and programs that
-/// query the state of a disk now and then. Ten a second.
+/// Maximum number of requests in that time without a foreground: a file system's journal, and programs that
+/// occasionally query a disk. Ten a second.
 const MAX_REQUESTS_WHILE_ABSENT: f64 = 30.0;
-/// Time without a foreground request after which a foreground is gone, in seconds. It doubles, up to the second, each
-/// time that the foreground returns soon: one that comes in bursts should not meet a background at full speed each
-/// time.
+/// Time without a foreground request after which a foreground counts as gone, in seconds. It doubles, up to
+/// [`GONE_MAX_S`], each time that the foreground returns soon: one that comes in bursts should not meet a background
+/// at full speed each time.
 const GONE_S: f64 = 1.5;
 const GONE_MAX_S: f64 = 60.0;
-/// Time after which a foreground that returns counts as a new one, in seconds.
+/// Maximum time after which a foreground that returns counts as the same, in seconds.
 const SOON_S: f64 = 120.0;
-/// Time with outstanding foreground requests within [`WINDOW_S`], in seconds, from which these may be few only because
-/// the background at full speed delays each: it pauses then.
+/// Time with outstanding foreground requests within [`WINDOW_S`], in seconds, from which they may be few only because
+/// the background at full speed delays each: the background then pauses.
 const SUSPECT_S: f64 = 0.3;
-/// Maximum length of that pause, and time without a request that ends it earlier (more than [`LAG_S`]), in seconds.
+/// Maximum length of that pause, in seconds.
 const SUSPECT_MAX_S: f64 = 1.5;
+/// Time without a request that ends that pause early, in seconds; longer than [`LAG_S`].
 const QUIET_S: f64 = 0.4;
-/// Time from a pause in vain to the next, in seconds; it doubles up to the second: a journal waits too.
+/// Time from a pause without a foreground to the next, in seconds. It doubles up to [`AGAIN_MAX_S`], since a file
+/// system's journal waits too.
 const AGAIN_S: f64 = 5.0;
 const AGAIN_MAX_S: f64 = 60.0;
 
 /// Presence of a foreground on a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ForegroundPresence {
-    /// None.
+    /// No foreground.
     Absent,
-    /// A foreground may be hidden by the background's own speed: requests are to be counted while it pauses.
+    /// A foreground may be hidden by the background's own speed: requests are to be counted while the background
+    /// pauses.
     Suspected,
-    /// A foreground was seen.
+    /// A foreground was detected.
     Present,
 }
 
-/// Decides on the [`ForegroundPresence`].
+/// Detects the [`ForegroundPresence`].
 #[derive(Clone, Debug)]
 pub(super) struct PresenceWatch {
     now_s: f64,
@@ -185,7 +189,7 @@ pub(super) struct PresenceWatch {
     last_request_s: f64,
     suspected_s: f64,
     again_s: f64,
-    /// Time of the last pause in which none was seen.
+    /// Time of the last pause in which no foreground was seen.
     in_vain_s: Option<f64>,
 }
 
@@ -196,7 +200,7 @@ impl PresenceWatch {
             recent: VecDeque::new(),
             presence: ForegroundPresence::Present,
             quiet_s: 0.0,
-            // At first what was not seen within a moment is not there.
+            // Initially a foreground that is not seen within a moment is absent.
             gone_after_s: QUIET_S,
             left_s: None,
             last_request_s: 0.0,
@@ -210,7 +214,7 @@ impl PresenceWatch {
         self.now_s += seconds;
         let now_s = self.now_s;
         let Some(requests) = seen.requests else {
-            // There may be one.
+            // There may be a foreground.
             self.quiet_s = now_s;
             self.presence = ForegroundPresence::Present;
             return self.presence;
@@ -230,7 +234,7 @@ impl PresenceWatch {
             .recent
             .iter()
             .fold((0.0, 0.0), |all, one| (all.0 + one.1, all.1 + one.2));
-        // At first, when less was seen, fewer are enough.
+        // Initially, with a shorter observation, fewer requests are enough.
         let enough = MAX_REQUESTS_WHILE_ABSENT * (now_s / WINDOW_S).clamp(0.3, 1.0);
         if requests > enough {
             self.seen();

@@ -1,75 +1,77 @@
 //! Integrators of the background's rate, one for each latency target, and the back-off after slow requests.
 //!
-//! Each integrator moves the logarithm of its rate by its own error, so that on average the error is zero: of the
-//! mean, that it is at its target; of the p99, that about 23 probes in 1,000 are above it, or 7 where it was asked for
-//! (Robbins and Monro 1951, "A stochastic approximation method"). That is slow. Slow requests are answered at once by a
-//! back-off, which is over a few seconds later, when the integrators have moved to a rate without them.
+//! Each integrator moves the logarithm of its rate by its own error, so that the error is zero on average: the mean is
+//! at its target, or about 23 probes in 1,000 are above that of the p99 (7 for a requested target) (Robbins and Monro
+//! 1951, "A stochastic approximation method"). That is slow. Slow requests therefore also cause an immediate back-off,
+//! which decays over a few seconds, while the integrators move to a rate without slow requests.
 
-/// Logarithm by which one slow request moves its integrator, and by which each other one moves it the other way.
+/// Decrease of the logarithm of the rate by one slow request.
 const STEP: f64 = 0.2;
+/// Increase of the logarithm of the rate by any other request.
 const GROWTH: f64 = STEP / 100.0;
-/// Number of requests without a slow one after which the growth is four times as fast; it goes with the square of
-/// their number, since chance leaves so many as often as not. Where the rate settles, about 23 in 1,000 are slow.
+/// Number of requests without a slow one after which the growth is four times as fast; it grows with the square of
+/// their number, since a short sequence is often chance. At the settled rate, about 23 in 1,000 are slow.
 const FASTER_AFTER: f64 = 100.0;
-/// The same growth for a requested target, which is to be kept in most intervals of seconds: about 7 in 1,000 are
-/// slow where the rate settles.
+/// The same growth for a requested target, which is to be met in most intervals of seconds: about 7 in 1,000 are slow
+/// at the settled rate.
 const GROWTH_ASKED: f64 = GROWTH / 10.0;
-/// Logarithm by which the rate backs off after a slow request, times the request's latency as a share of its target,
-/// up to [`MAX_SEVERITY`]: one very slow request counts as a few.
+/// Logarithm by which the rate backs off after a slow request, multiplied by the request's latency as a share of its
+/// target, up to [`MAX_SEVERITY`]: one very slow request counts as several.
 const BACK_OFF: f64 = 0.2;
 const MAX_SEVERITY: f64 = 4.0;
-/// Time after which a third of the back-off is left, in seconds, and the largest back-off.
+/// Time constant of the recovery, in seconds: about a third of the back-off is left.
 const RECOVERS_S: f64 = 3.0;
+/// Maximum back-off, as a logarithm.
 const MAX_BACK_OFF: f64 = 6.0;
-/// Logarithm a second by which a mean moves the rate, for each share of its target by which it is away. A mean of
-/// a second's probes scatters by a fifth, which moves the rate by a tenth.
+/// Change of the rate a second by a mean, as a logarithm, for each share of its target by which it is off. The mean of
+/// a second's probes scatters by a fifth, which changes the rate by a tenth.
 const GAIN: f64 = 0.6;
 /// Maximum error of one sample.
 const MAX_ERROR: f64 = 3.0;
-/// Maximum time that one latency counts for, in seconds. It counts for the time since the one before: so the movement
-/// of the rate in a second depends on the latencies of the probes, and not on their number.
+/// Maximum time that one latency counts for, in seconds. It counts for the time since the preceding one, so that the
+/// change of the rate in a second depends on the latencies of the probes, and not on their number.
 const FULL_WEIGHT_S: f64 = 0.04;
-/// Maximum growth of a rate, as a logarithm a second: it doubles.
+/// Maximum growth of a rate, as a logarithm a second: doubling.
 pub(super) const MAX_GROWTH_PER_S: f64 = std::f64::consts::LN_2;
 
-/// The rate, as a logarithm, that keeps a mean.
+/// Logarithm of the rate at which a mean latency is at its target.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct MeanGuard {
     pub(super) log_rate: f64,
 }
 
 impl MeanGuard {
-    /// Takes a mean as a share of its target, over so many seconds.
+    /// Adds a mean as a share of its target, measured over `seconds`.
     pub(super) fn take(&mut self, share: f64, seconds: f64) {
         let error = (1.0 - share).clamp(-MAX_ERROR, 1.0);
         self.log_rate += (GAIN * error).min(MAX_GROWTH_PER_S) * seconds;
     }
 }
 
-/// The rate, as a logarithm, that keeps a p99.
+/// Logarithm of the rate at which a p99 is at its target.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SlowGuard {
     pub(super) log_rate: f64,
-    /// Weights of the requests since the last slow one, and slow ones in a row.
+    /// Weights of the requests since the last slow one, and number of consecutive slow ones.
     well: f64,
     in_row: f64,
 }
 
 impl SlowGuard {
-    /// Takes latencies as shares of the target, each with this weight, of so many seconds.
+    /// Adds latencies as shares of the target, each with this weight, from an interval of `seconds`.
     pub(super) fn take(&mut self, shares: &[f64], weight: f64, seconds: f64, is_asked: bool) {
         let step = if is_asked { GROWTH_ASKED } else { GROWTH };
         let mut growth = 0.0;
         for share in shares {
             if *share > 1.0 {
-                // Each more in a row is less chance.
+                // The more in a row, the less likely it is chance.
                 self.in_row = (self.in_row + 1.0).min(MAX_SEVERITY);
                 self.log_rate -= weight * STEP * self.in_row;
                 self.well = 0.0;
             } else {
                 self.in_row = 0.0;
                 self.well += weight;
-                // The more were not slow, the surer it is that the rate is too low.
+                // The more were not slow, the more certain it is that the rate is too low.
                 growth += weight * step * (1.0 + self.well / FASTER_AFTER).powi(2);
             }
         }
@@ -85,7 +87,7 @@ pub(super) struct LatencyWeight {
 }
 
 impl LatencyWeight {
-    /// Weight of each of these latencies, which came in so many seconds.
+    /// Weight of each of these latencies, which were measured within `seconds`.
     pub(super) fn take(&mut self, latencies: usize, seconds: f64) -> f64 {
         self.since_s += seconds;
         if latencies == 0 {
@@ -96,7 +98,7 @@ impl LatencyWeight {
     }
 }
 
-/// The factor of the rate that is left after harm, as a logarithm.
+/// Factor on the rate after slow requests, as a logarithm.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct BackOff {
     pub(super) log: f64,
@@ -108,14 +110,14 @@ impl BackOff {
         self.log = self.log.min(log).max(-MAX_BACK_OFF);
     }
 
-    /// Takes one latency as a share of the target, of this weight.
+    /// Adds one latency as a share of the target, with this weight.
     pub(super) fn take(&mut self, share: f64, weight: f64) {
         if share > 1.0 {
             self.log = (self.log - weight * BACK_OFF * share.min(MAX_SEVERITY)).max(-MAX_BACK_OFF);
         }
     }
 
-    /// Lets the back-off recover for so many seconds.
+    /// Lets the back-off recover for `seconds`.
     pub(super) fn pass(&mut self, seconds: f64) {
         self.log *= (-seconds / RECOVERS_S).exp();
     }
@@ -125,8 +127,8 @@ impl BackOff {
 mod tests {
     use super::*;
 
-    /// Logarithm of the factor by which the p99's rate changes within a second of `polls` polls, each with `latencies`
-    /// slow latencies.
+    /// Change of the p99's rate, as a logarithm, within a second of `polls` polls, each with `latencies` slow
+    /// latencies.
     fn moved_in_a_second(polls: u32, latencies: usize) -> f64 {
         let seconds = 1.0 / f64::from(polls);
         let (mut weight, mut guard) = (LatencyWeight::default(), SlowGuard::default());
@@ -167,7 +169,7 @@ mod tests {
         let mut back_off = BackOff::default();
         back_off.begin_at(-1.5);
         assert_eq!(back_off.log, -1.5);
-        // One that is deeper already stays, as it does where more was used than is allowed.
+        // A deeper back-off stays.
         back_off.begin_at(-1.0);
         back_off.begin_at(1.0);
         assert_eq!(back_off.log, -1.5);

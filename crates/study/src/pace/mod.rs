@@ -1,11 +1,11 @@
 //! Rate of background I/O beside a foreground: docs/design/pacing.md has the rule and its proofs.
 //!
-//! - [`ForegroundDetector`]: foreground I/O, from what the kernel counts less the background's own;
-//! - [`Controller`]: samples in, the rate that the background is allowed out;
+//! - [`ForegroundDetector`]: foreground I/O, from the kernel's counts minus the background's own;
+//! - [`Controller`]: samples in, the allowed rate of the background out;
 //! - `own`: latency and throughput of the foreground without the background;
-//! - `guard`: integrators, one for each thing that is kept.
+//! - `guard`: integrators, one for each latency target.
 //!
-//! Everything is deterministic: time is what the caller says has passed.
+//! Everything is deterministic: the caller passes the elapsed time.
 
 mod controller;
 mod detector;
@@ -17,14 +17,14 @@ pub use controller::{Controller, ControllerStage, MAX_MIN_RATE, ROOM, min_rate};
 pub use detector::{Foreground, ForegroundDetector, IoCounts};
 pub use outcome::{HeldBy, Outcome, Slice};
 
-/// Amount of I/O that the background may do now.
+/// Amount of background I/O that is allowed now.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Allowed {
-    /// As much as the device gives: there is no foreground.
+    /// Without limit: there is no foreground.
     All,
     /// Bytes a second.
     Rate(f64),
-    /// No new request, so that the foreground is measured by itself.
+    /// No new request, so that the foreground is measured alone.
     Nothing,
 }
 
@@ -43,15 +43,16 @@ impl Targets {
         self.mean_s.is_none() && self.p99_s.is_none()
     }
 
-    /// Latency above which a single request is slow: the p99's target, or 4.6 times the mean's where there is no p99's.
+    /// Latency above which a single request is slow, in seconds: the p99 target, or 4.6 times the mean target where there is
+    /// no p99 target.
     pub fn slow_s(&self) -> Option<f64> {
-        /// A request of an exponential distribution exceeds this multiple of the mean once in a hundred.
+        /// An exponentially distributed latency exceeds this multiple of its mean once in a hundred.
         const OF_MEAN: f64 = 4.6;
         self.p99_s.or(self.mean_s.map(|mean| OF_MEAN * mean))
     }
 }
 
-/// Source of the targets that are kept.
+/// Source of the targets in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TargetSource {
     /// `--keep-p99`, `--keep-mean`.
@@ -59,7 +60,7 @@ pub enum TargetSource {
     /// 1.5 times the foreground's latency without the background, and of the mean 1.3 times where the background goes
     /// in steps; or that latency and the wait for one background request, where that is more.
     Measured,
-    /// The same as [`Measured`](Self::Measured), since the foreground alone exceeds the target that was asked for.
+    /// The same as [`Measured`](Self::Measured), since the foreground alone exceeds the target that was requested.
     Unreachable,
 }
 
@@ -70,11 +71,12 @@ pub struct Sample<'a> {
     pub seconds: f64,
     /// Foreground I/O.
     pub foreground: Foreground,
-    /// Latencies of requests as the foreground makes them (probes), in seconds.
+    /// Latencies of requests like those of the foreground (probes), in seconds.
     pub latencies_s: &'a [f64],
-    /// Time that a probe has waited which has not completed, in seconds.
+    /// Time that an outstanding probe has waited, in seconds.
     pub waiting_s: f64,
-    /// Foreground requests that the kernel timed apart from the background's, and their latencies' sum.
+    /// Number of foreground requests that the kernel timed separately from the background's, and the sum of their
+    /// latencies.
     pub timed: Option<(f64, f64)>,
     /// Bytes that the background completed.
     pub background: f64,
@@ -83,9 +85,9 @@ pub struct Sample<'a> {
 }
 
 impl Sample<'_> {
-    /// True if every number is one that can be measured.
+    /// True if every number is plausible.
     fn is_sane(&self) -> bool {
-        /// More than any number here can be, in seconds, requests or bytes.
+        /// Larger than any plausible number of seconds, requests or bytes.
         const MAX_VALUE: f64 = 1e15;
         let (requests, seconds) = self.timed.unwrap_or_default();
         let others = [

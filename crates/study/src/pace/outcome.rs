@@ -5,17 +5,17 @@ use serde::{Deserialize, Serialize};
 
 use super::{TargetSource, Targets};
 
-/// Maximum number of slices of time that are kept: then each two become one of twice the length.
+/// Maximum number of slices that are kept; beyond it each two are merged into one of twice the length.
 const MAX_SLICES: usize = 480;
-/// Length of a slice at first, in seconds.
+/// Initial length of a slice, in seconds.
 const SLICE_S: f64 = 1.0;
 
-/// Reason for which the background was no faster beside a foreground.
+/// Limit of the background's rate beside a foreground.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum HeldBy {
-    /// The foreground was measured by itself.
+    /// The foreground was measured alone.
     Measuring,
-    /// The rate was sought from below.
+    /// The rate was still rising in the search.
     Search,
     /// The mean's target.
     Mean,
@@ -23,7 +23,7 @@ pub enum HeldBy {
     P99,
     /// The foreground's throughput.
     Throughput,
-    /// The background itself used less than it was allowed: its device, or another limit, held it.
+    /// The background used less than its allowed rate: its device, or another limit, limited it.
     Itself,
 }
 
@@ -63,26 +63,26 @@ impl Slice {
     }
 }
 
-/// Result of the foreground. Latencies are those of probes, in nanoseconds.
+/// Summary of the foreground's latency. Latencies are those of probes, in nanoseconds.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
-    /// While the background paused for it.
+    /// Latencies while the background paused for the measurement.
     pub alone: Histogram,
-    /// Beside the background.
+    /// Latencies beside the background.
     pub beside: Histogram,
-    /// Targets kept at last, and where they came from.
+    /// The last targets, and their source.
     pub targets: Option<(Targets, TargetSource)>,
     /// Seconds with a foreground.
     pub foreground_s: f64,
-    /// Seconds of those in which a target was exceeded.
+    /// Seconds of these in which a target was exceeded.
     pub above_s: f64,
-    /// Seconds of those in which the background had the least rate that there is.
+    /// Seconds of these in which the background had its minimum rate.
     pub least_s: f64,
-    /// Bytes that the background did in those.
+    /// Bytes of the background in these seconds.
     pub bytes: f64,
-    /// Bytes a second that the device gives, if that is known.
+    /// Throughput of the device in bytes a second, if known.
     pub device_rate: Option<f64>,
-    /// Seconds of those for each of [`HeldBy::ALL`].
+    /// Seconds of these for each of [`HeldBy::ALL`].
     pub held_s: [f64; HeldBy::ALL.len()],
     /// The seconds with a foreground, in slices of equal length.
     pub slices: Vec<Slice>,
@@ -90,14 +90,14 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Share of what the device gives that the background used beside the foreground.
+    /// The background's throughput beside the foreground as a share of the device's.
     pub fn device_share(&self) -> Option<f64> {
         let device_rate =
             self.device_rate.filter(|device_rate| *device_rate > 0.0)? * self.foreground_s;
         (device_rate > 0.0).then(|| (self.bytes / device_rate).min(1.0))
     }
 
-    /// Takes an interval with a foreground.
+    /// Adds an interval with a foreground.
     pub(super) fn pass(&mut self, interval: &Slice, latencies_s: &[f64], is_alone: bool) {
         let of = if is_alone {
             &mut self.alone
@@ -135,7 +135,7 @@ impl Outcome {
         }
     }
 
-    /// Adds seconds in which a limit held the background back.
+    /// Adds seconds in which a limit determined the background's rate.
     pub(super) fn held(&mut self, by: HeldBy, seconds: f64) {
         self.held_s[by as usize] += seconds;
     }

@@ -1,13 +1,13 @@
-//! The foreground without the background: its latency, and the throughput that it loses.
+//! The foreground without the background: its latency, and the throughput that the background costs it.
 
 use std::collections::VecDeque;
 
-/// Number of the last latencies that are kept: about a minute of those between two works, so that the load's changes
-/// over a day are followed.
+/// Maximum number of latencies that are kept: those of about a minute between two periods of work, so that changes of
+/// the load over a day are followed.
 const MAX_LATENCIES: usize = 400;
 /// Minimum number of latencies for a p99.
 pub(super) const MIN_LATENCIES_FOR_P99: usize = 50;
-/// Share of the known values that each cycle of work and pause forgets: a minute of them counts.
+/// Share of the sums that each cycle of work and pause removes: about a minute counts.
 const FORGOTTEN_PER_CYCLE: f64 = 1.0 / 32.0;
 
 /// Latencies of the foreground while the background pauses.
@@ -29,7 +29,7 @@ impl PausedLatencies {
         }
     }
 
-    /// Lowers the weight of earlier timed requests at the end of a cycle of work and pause.
+    /// Reduces the weight of earlier timed requests at the end of a cycle of work and pause.
     pub(super) fn fade(&mut self) {
         self.timed.0 *= 1.0 - FORGOTTEN_PER_CYCLE;
         self.timed.1 *= 1.0 - FORGOTTEN_PER_CYCLE;
@@ -48,7 +48,7 @@ impl PausedLatencies {
         (self.timed.0 > 0.0).then(|| self.timed.1 / self.timed.0)
     }
 
-    /// The latency that one in a hundred exceeds.
+    /// The 99th percentile, in seconds.
     pub(super) fn p99_s(&self) -> Option<f64> {
         let mut sorted: Vec<f64> = self.latencies_s.iter().copied().collect();
         sorted.sort_by(f64::total_cmp);
@@ -60,15 +60,15 @@ impl PausedLatencies {
 
 /// Share of its throughput that the foreground may lose.
 pub(super) const MAX_LOSS: f64 = 0.001;
-/// Number of standard errors beyond which a loss is significant, and least number of cycles.
+/// Number of standard errors beyond which a loss is significant, and minimum number of cycles.
 const SIGNIFICANCE_SE: f64 = 2.0;
 const MIN_CYCLES: f64 = 3.0;
 
-/// Throughput of the foreground against the background's rate: how much one byte of the background costs it.
+/// Throughput of the foreground as a function of the background's rate: the cost of one byte of the background.
 ///
-/// A closed-loop foreground, which waits for each answer, loses by every delay; an open-loop one loses nothing
-/// until the device is full. Each cycle gives one difference between a pause and the work before it; their slope
-/// over the rate (least squares through zero) stays known when the rate changes.
+/// A closed-loop foreground, which waits for each completion, loses by every delay; an open-loop one loses nothing
+/// until the device is saturated. Each cycle gives one difference between a pause and the work before it; their slope
+/// over the rate (least squares through zero) remains valid when the rate changes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Throughput {
     /// Requests and seconds of the pause, and of the work.
@@ -95,7 +95,7 @@ impl Throughput {
         self.bytes += bytes;
     }
 
-    /// Adds the end of the work, while the background's last requests complete; nothing where it did not work in this
+    /// Adds the end of the work, while the background's last requests complete; ignored if there was no work in this
     /// cycle.
     pub(super) fn drained(&mut self, requests: f64, seconds: f64, bytes: f64) {
         if self.worked.1 > 0.0 {
@@ -103,11 +103,11 @@ impl Throughput {
         }
     }
 
-    /// Ends a cycle of pause and work: takes the difference of its throughputs into the sums.
+    /// Ends a cycle of pause and work: adds the difference of its throughputs to the sums.
     pub(super) fn cycle(&mut self) {
         let (paused, worked, bytes) = (self.paused, self.worked, self.bytes);
         (self.paused, self.worked, self.bytes) = ((0.0, 0.0), (0.0, 0.0), 0.0);
-        // A foreground that pauses itself tells nothing.
+        // A foreground that pauses by itself gives no information.
         if paused.0 <= 0.0 || worked.0 <= 0.0 || paused.1 <= 0.0 || worked.1 <= 0.0 {
             return;
         }
@@ -122,15 +122,15 @@ impl Throughput {
         self.level = keeps * self.level + level;
     }
 
-    /// The rate at which the foreground loses [`MAX_LOSS`] of its throughput, by the least slope that is not refuted;
-    /// `None` where no loss is significant.
+    /// The rate at which the foreground loses [`MAX_LOSS`] of its throughput, by the smallest slope that is not
+    /// rejected; `None` if no loss is significant.
     pub(super) fn bound(&self) -> Option<f64> {
         if self.cycles < MIN_CYCLES || self.xx <= 0.0 {
             return None;
         }
         let slope = self.xy / self.xx;
         let left = (self.yy - slope * self.xy).max(0.0) / (self.cycles - 1.0);
-        // Of few cycles the standard error itself is uncertain (about Student's quantiles).
+        // With few cycles the standard error itself is uncertain (approximately Student's quantiles).
         let errors = SIGNIFICANCE_SE * (1.0 + SIGNIFICANCE_SE / (self.cycles - 1.0));
         let significant_slope = slope - errors * (left / self.xx).sqrt();
         let level = self.level / self.cycles;
@@ -145,12 +145,12 @@ mod tests {
     #[test]
     fn requests_that_are_given_late_count_as_of_the_work() {
         let mut throughput = Throughput::default();
-        // There was no work yet.
+        // There was no work before.
         throughput.drained(50.0, 0.5, 0.0);
         assert_eq!(throughput.worked, (0.0, 0.0));
         for rate in [1e6, 2e6, 3e6, 4e6] {
             throughput.worked(80.0, 1.0, rate);
-            // 104 in 1.04 s: as many a second as alone.
+            // 104 in 1.04 s: the same rate as alone.
             throughput.drained(24.0, 0.04, 0.0);
             throughput.paused(50.0, 0.5);
             throughput.cycle();

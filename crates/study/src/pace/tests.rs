@@ -6,8 +6,8 @@ use super::*;
 
 const TICK_S: f64 = 0.1;
 
-/// Lets so many seconds pass with a foreground of so many requests a second and this latency, beside a background
-/// that uses what it is allowed.
+/// Passes `seconds` with a foreground of `per_s` requests a second and this latency, beside a background that uses its
+/// allowed rate.
 fn pass(controller: &mut Controller, seconds: f64, per_s: f64, latency_s: impl Fn(Allowed) -> f64) {
     for _ in 0..(seconds / TICK_S).round() as usize {
         let allowed = controller.allowed();
@@ -29,7 +29,7 @@ fn pass(controller: &mut Controller, seconds: f64, per_s: f64, latency_s: impl F
     }
 }
 
-/// The highest rate allowed in a few seconds, pauses left out.
+/// The highest allowed rate in a few seconds, without pauses.
 fn rate(controller: &mut Controller, per_s: f64, latency_s: impl Fn(Allowed) -> f64) -> f64 {
     let mut highest = 0.0_f64;
     for _ in 0..30 {
@@ -136,7 +136,7 @@ fn a_foreground_that_waits_behind_the_background_is_suspected() {
         poll(&mut controller, 30.0, 0.1);
     });
     assert!(controller.probes());
-    // A journal makes no more, and is not suspected again soon.
+    // A journal makes no more requests, and is not suspected again soon.
     let mut controller = Controller::new(Targets::default());
     pass(&mut controller, 5.0, 0.0, |_| 0.001);
     (0..5).for_each(|_| {
@@ -191,7 +191,7 @@ fn own_requests_that_the_kernel_counts_earlier_are_no_foreground() {
         seen += foreground.requests.unwrap();
     }
     assert!(seen < 1.0, "{seen}");
-    // A hundred pages a second beside it are.
+    // A hundred pages a second in addition are foreground.
     for poll in 0..100 {
         let (read, own) = if poll % 2 == 0 {
             (8.0, 5.0)
@@ -230,7 +230,7 @@ fn a_background_that_gets_no_processor_is_not_its_own_foreground() {
         seen
     };
     assert_eq!(seen_in(&mut detector, 60, 0.0), 0.0);
-    // Of a hundred foreground pages a poll, all but those of the last few polls are seen.
+    // Of a hundred foreground pages a poll, all but those of the last few polls are detected.
     let seen = seen_in(&mut detector, 60, 100.0 * 4096.0);
     assert!((5000.0..=6000.0).contains(&seen), "{seen}");
 }
@@ -252,7 +252,7 @@ fn the_own_requests_in_flight_are_no_foreground_beside_one() {
         };
         behind = ahead;
         seen += detector.take(0.7, Some(counts), false).requests.unwrap();
-        // One page a poll is the foreground's: no more is seen than there was.
+        // One page a poll is the foreground's: never more than that is reported.
         assert!(seen <= f64::from(poll + 1), "{poll}: {seen}");
     }
     assert!(seen >= 60.0 - 2.0 * 16.0, "{seen}");

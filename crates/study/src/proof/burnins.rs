@@ -1,11 +1,11 @@
-//! Burn-in races of hosts whose truth is known. The tables are those of `bench/race-sim`.
+//! Burn-in races of hosts with known levels. The tables are those of `bench/race-sim`.
 
 use super::error;
 use crate::burnin::Rule;
 use crate::burnin::simulate::{Population, Rng, SimulatedRace, simulate};
 
-/// Share of races that are right, and their cost as a share of measuring all hosts for as long as the slowest
-/// decision took.
+/// Share of races that are right, and their cost as a share of measuring all hosts for as long as the slowest decision
+/// took.
 fn races(population: &Population, hosts: usize, trials: usize) -> (f64, f64) {
     let mut rng = Rng::new(21);
     let races: Vec<SimulatedRace> = (0..trials)

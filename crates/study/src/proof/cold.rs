@@ -1,18 +1,18 @@
-//! Cold places, distinguished by a first read of each next to a warm one.
+//! Cold positions, recognized by a first read next to a warm one.
 
 use super::{error, share};
 use crate::cold::sample::{Pair, Sample, assess};
 use crate::cold::stream::{ReadClassifier, Temperature};
 use crate::simulate::Rng;
 
-/// A volume of which the truth is known.
+/// A volume with known cold positions.
 #[derive(Clone, Copy, Debug)]
 struct Volume {
-    /// The share of its places that is cold.
+    /// The share of its positions that is cold.
     cold: f64,
-    /// The share that is not allocated, and answers three times as fast as others.
+    /// The share that is not allocated, and is read three times as fast.
     empty: f64,
-    /// Mean wait in seconds, exponential, that the I/O of others adds to every read.
+    /// Mean exponential wait that foreign I/O adds to every read, in seconds.
     busy_s: f64,
 }
 
@@ -23,12 +23,12 @@ const CALM: Volume = Volume {
 };
 
 impl Volume {
-    /// A read of what is there, if that takes `factor` of what it usually does.
+    /// Latency of a warm read of allocated data, whose base time is multiplied by `factor`.
     fn warm_s(self, rng: &mut Rng, factor: f64) -> f64 {
         factor * 0.001 * (0.3 * rng.normal()).exp() + self.busy_s * rng.exponential()
     }
 
-    /// A first read of what is allocated, and whether it was cold.
+    /// Latency of a first read of allocated data, and true if it was cold.
     fn first_s(self, rng: &mut Rng) -> (f64, bool) {
         let is_cold = rng.uniform() < self.cold;
         let fetch = if is_cold {
@@ -41,7 +41,7 @@ impl Volume {
 
     fn pairs(self, rng: &mut Rng, count: usize) -> (Vec<Pair>, Vec<bool>) {
         let one = |_| {
-            // What is not allocated has nothing to fetch.
+            // Unallocated blocks need no fetch.
             let is_empty = rng.uniform() < self.empty;
             let factor = if is_empty { 0.3 } else { 1.0 };
             let (first_s, is_cold) = if is_empty {
@@ -60,19 +60,19 @@ impl Volume {
     }
 }
 
-/// Results of the rule for many samples.
+/// Results of the rule over many samples.
 struct Tally {
-    /// The share of the intervals that hold the truth.
+    /// The share of intervals that contain the true share.
     covers: f64,
-    /// The share of the samples found to differ.
+    /// The share of samples with a significant difference.
     differs: f64,
-    /// The mean share of places misjudged.
+    /// The mean share of misjudged positions.
     wrong: f64,
     /// The mean error of the cold share.
     bias: f64,
     /// The mean width of the interval of the cold share.
     width: f64,
-    /// The share of the intervals of the penalty that hold its true median, of those given.
+    /// The share of the reported penalty intervals that contain the true median.
     penalty: f64,
     /// The mean of the mean penalties, in seconds.
     mean_s: f64,
@@ -201,7 +201,7 @@ fn table_of_cold_shares() {
                 busy_s,
             };
             let got = tally(volume, 300, 2000);
-            // Where foreground delays a read by as much as a cold block does, or more, less can be determined.
+            // If the foreground delays a read by as much as a cold block does, or more, less can be determined.
             let (covers, wrong) = match busy_s {
                 0.0..0.005 => (0.92, 0.01),
                 0.005..0.02 => (0.88, 0.09),
@@ -235,7 +235,7 @@ fn table_of_cold_shares() {
     }
 }
 
-/// The share of the reads judged, and of these the share judged wrongly.
+/// The share of the reads that were classified, and of these the share classified wrongly.
 fn judged(
     volume: Volume,
     warm_s: Option<f64>,
@@ -302,7 +302,7 @@ fn table_of_streams() {
                 busy_s,
             };
             let (judged_share, wrong, _) = judged(volume, Some(0.001), 100_000, 5);
-            // A few are judged where the foreground's waits are like those of cold blocks, and those well.
+            // If the foreground's waits are like those of cold blocks, few reads are classified, but those correctly.
             assert!(wrong <= 0.02, "{volume:?}: {wrong}");
             assert!(
                 judged_share >= 0.95 || busy_s > 0.0 || cold == 1.0,

@@ -1,4 +1,4 @@
-//! Depths found while a volume is read, on simulated volumes whose best depth is known.
+//! Depths found while a volume is read, on simulated volumes with a known best depth.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -12,10 +12,10 @@ const MIB: f64 = 1048576.0;
 const REQUEST: f64 = 0.5 * MIB;
 /// The length of an interval in seconds.
 const TICK_S: f64 = 0.1;
-/// A cap's bucket holds this much of its rate, in seconds.
+/// Size of a cap's token bucket, in seconds of its rate.
 const BUCKET_S: f64 = 0.005;
 
-/// A part of the work, and the state of the volume meanwhile.
+/// A part of the work, with the state of the volume during it.
 #[derive(Clone, Copy, Debug)]
 struct Part {
     requests: usize,
@@ -25,7 +25,7 @@ struct Part {
     cold: f64,
 }
 
-/// Rate that a volume with these caps lets through of requests of 512 KiB, each of which counts twice.
+/// Rate of requests of 512 KiB that a volume with these caps lets through; each request counts as two operations.
 fn cap(iops: f64, mib_per_s: f64) -> f64 {
     (iops / 2.0).min(mib_per_s * MIB / REQUEST)
 }
@@ -49,14 +49,14 @@ impl Part {
     }
 }
 
-/// Disturbances of a run alongside the volume.
+/// Disturbances during a run.
 #[derive(Clone, Copy, Debug)]
 struct Noise {
-    /// The cap wanders by this standard deviation, as a share of it, and forgets in a second.
+    /// Standard deviation of the wander of the cap, as a share of it; its correlation time is a second.
     wander: f64,
-    /// Number of times a second that everything stands still, as on a host whose processors others use.
+    /// Number of pauses a second in which everything stops, as on a host whose processors others use.
     stalls_per_s: f64,
-    /// Mean length of such a stall, in seconds.
+    /// Mean length of such a pause, in seconds.
     stall_s: f64,
 }
 
@@ -65,7 +65,7 @@ const QUIET: Noise = Noise {
     stalls_per_s: 0.0,
     stall_s: 0.0,
 };
-/// A machine that is shared: a tenth up and down, and a fiftieth of the time nothing.
+/// A shared machine: the cap varies by a tenth, and everything stops for a fiftieth of the time.
 const NOISY: Noise = Noise {
     wander: 0.1,
     stalls_per_s: 0.2,
@@ -80,11 +80,11 @@ struct Run {
     controller: Controller,
 }
 
-/// The noise of a run as it goes.
+/// State of the noise during a run.
 struct NoiseModel {
     noise: Noise,
     rng: Rng,
-    /// Amount by which the cap is off now, as a share of it.
+    /// Present deviation of the cap, as a share of it.
     off: f64,
     next_stall: f64,
 }
@@ -107,7 +107,7 @@ impl NoiseModel {
         }
     }
 
-    /// Actual time of an event that is due at this time.
+    /// Actual time of an event that is due at `time`.
     fn delayed(&mut self, time: f64) -> f64 {
         if time < self.next_stall {
             return time;
@@ -117,7 +117,7 @@ impl NoiseModel {
         time.max(end)
     }
 
-    /// A tick has passed: the cap wanders (an Ornstein-Uhlenbeck process).
+    /// Advances by an interval: the cap wanders (an Ornstein-Uhlenbeck process).
     fn tick(&mut self) {
         let memory = (-TICK_S).exp();
         let fresh = (1.0 - memory * memory).sqrt() * self.noise.wander * self.rng.normal();
@@ -125,7 +125,7 @@ impl NoiseModel {
     }
 }
 
-/// Reads all parts in turn with as many in flight as the controller wants.
+/// Reads all parts in turn with the controller's number of requests in flight.
 fn run(parts: &[Part], mut controller: Controller, seed: u64, noise: Noise) -> Run {
     let mut rng = Rng::new(seed);
     let mut noise_model = NoiseModel::new(noise, seed);
@@ -133,7 +133,7 @@ fn run(parts: &[Part], mut controller: Controller, seed: u64, noise: Noise) -> R
         .iter()
         .enumerate()
         .flat_map(|(at, part)| std::iter::repeat_n(at, part.requests));
-    // Completions in nanoseconds, with the nanosecond of their start.
+    // Times of completion and of submission, in nanoseconds.
     let mut flying: BinaryHeap<Reverse<(u64, u64)>> = BinaryHeap::new();
     let (mut now, mut granted, mut at) = (0.0f64, 0.0f64, 0);
     let mut depths = Vec::new();
@@ -180,7 +180,7 @@ fn run(parts: &[Part], mut controller: Controller, seed: u64, noise: Noise) -> R
     }
 }
 
-/// The cases, with parts that take so many seconds each at best.
+/// The cases, with parts of at least this length in seconds.
 fn cases(seconds: f64) -> Vec<(&'static str, Vec<Part>)> {
     let gp3 = cap(3000.0, 125.0);
     let large = cap(16000.0, 1000.0);
@@ -207,11 +207,11 @@ fn controller() -> Controller {
     Controller::new(Bounds::new(4, 512).unwrap(), 32)
 }
 
-/// See [`judge`].
+/// The result of [`judge`].
 type Judged = (f64, Vec<(f64, f64)>);
 
-/// Result of a case: the time over the ideal, and for each part the median depth in its second half and the
-/// greatest there, over what is needed (at least the least depth).
+/// Result of a case: the time divided by the ideal, and for each part the median and the maximum depth in its second
+/// half, divided by the needed depth (at least the minimum depth).
 fn judge(parts: &[Part], seed: u64, noise: Noise) -> Judged {
     let run = run(parts, controller(), seed, noise);
     let ideal: f64 = parts.iter().map(Part::ideal_s).sum();
@@ -246,7 +246,7 @@ fn caps_are_filled_and_no_more() {
     }
 }
 
-/// On a shared machine the cap itself wanders, so the time is compared with that of a depth that is always enough.
+/// On a shared machine the cap itself wanders, so the time is compared with that of a constant, sufficient depth.
 #[test]
 fn noise_costs_little_and_does_not_drive_the_depth_up() {
     let gp3 = |cold: f64| Part {

@@ -1,11 +1,11 @@
-//! Steadiness, warm-up and drops.
+//! Error rates of the rules for steadiness, warm-up and drops.
 
 use super::{LENGTHS, LONG, error};
 use crate::level::find_drop;
 use crate::simulate::{PROCESSES, Rng, StationaryProcess};
 use crate::steady::{assess, warmup_end};
 
-/// The shares of series that are called unsteady, trimmed of a warm-up, and given a drop.
+/// The shares of series that are found unsteady, trimmed of a warm-up, and found to drop.
 fn findings(
     slices: usize,
     trials: usize,
@@ -28,8 +28,8 @@ fn findings(
     found
 }
 
-/// A level of 1000 that changes by `change` (a fraction, by the share of the series passed), with
-/// noise of the memory `phi` and the standard deviation `noise` (a fraction).
+/// A level of 1000 that changes by `change` (a share of the level, as a function of the elapsed share of the series),
+/// with noise of the memory `phi` and the standard deviation `noise` (a share).
 fn shaped(change: fn(f64) -> f64, phi: f64, noise: f64) -> impl Fn(&mut Rng, usize) -> Vec<f64> {
     move |rng, slices| {
         let series = StationaryProcess::Ar(phi).series(rng, slices);
@@ -133,7 +133,7 @@ fn table_of_findings() {
             for slices in [80, 200, 600] {
                 let found = findings(slices, LONG, shaped(change, phi, noise));
                 print!(" {slices}: {}", show(found));
-                // In 8 s a change of a few deviations is hard to tell from noise with a memory.
+                // In 8 s a change of a few deviations is hard to distinguish from autocorrelated noise.
                 let least = if phi > 0.0 && slices < 200 { 0.5 } else { 0.95 };
                 let is_right = match truth {
                     Some(at) => found[at] >= least,

@@ -1,4 +1,4 @@
-//! Intervals, early stops and comparisons.
+//! Coverage of intervals, early stops and comparisons.
 
 use super::{LENGTHS, LONG, error, hopeless, share};
 use crate::compare::ratio;
@@ -14,7 +14,7 @@ fn coverage(process: StationaryProcess, slices: usize, trials: usize) -> f64 {
     })
 }
 
-/// The mean half width relative to that of someone who knows the process.
+/// The mean half width relative to that with a known process.
 fn relative_width(process: StationaryProcess, slices: usize, trials: usize) -> f64 {
     let mut rng = Rng::new(2);
     let width = |_| {
@@ -41,7 +41,7 @@ fn the_interval_covers() {
 
 #[test]
 fn the_interval_is_not_needlessly_wide() {
-    // The ideal interval knows the deviation; Student's for 80 values is 1.5 % wider.
+    // The ideal interval has a known deviation; Student's for 80 values is 1.5 % wider.
     assert!(relative_width(StationaryProcess::Ar(0.0), 80, 1000) <= 1.35 * 1.015);
 }
 
@@ -61,15 +61,15 @@ fn table_of_coverage() {
                 0.94
             };
             assert!(covered >= least - error(least, LONG), "{covered}");
-            // Widest where a memory is long enough to be doubted and too short to be known.
+            // Widest for a memory that is long enough to be suspected and too short to be estimated.
             assert!(width <= 6.0, "{width}");
         }
         println!();
     }
 }
 
-/// End of a phase that stops itself, on a process scaled so that 50 slices give `width` of the precision
-/// wanted: the share that covers, and the share that stops early.
+/// Phases with the stopping rule, on a process scaled so that 50 slices give `width` of the requested precision: the
+/// share that covers, and the share that stops early.
 fn stopped(process: StationaryProcess, width: f64, trials: usize) -> (f64, f64) {
     let scale = width * 0.03 / process.ideal_half_width(50);
     let mut early = 0;
@@ -98,7 +98,7 @@ fn stopped(process: StationaryProcess, width: f64, trials: usize) -> (f64, f64) 
 fn the_interval_covers_where_the_phase_stops_itself() {
     let trials = 100;
     for process in PROCESSES {
-        // A third of the phases on regimes stop before their regimes can be known.
+        // A third of the phases on regimes stop before their regimes can be detected.
         let least = if hopeless(process, 30) { 0.87 } else { 0.94 };
         for width in [0.5, 0.7, 1.0] {
             let (covered, _) = stopped(process, width, trials);

@@ -1,7 +1,6 @@
-//! Share of right decisions of the rules, on simulated series whose truth is known.
+//! Share of right decisions of the rules, on simulated series with known parameters.
 //!
-//! The plain tests take few trials and allow for the binomial error of so few; those marked as long proofs
-//! print the tables.
+//! The plain tests use few trials and allow for the binomial error; those marked as long proofs print the tables.
 
 mod burnins;
 mod cold;
@@ -27,12 +26,12 @@ pub(crate) fn share(trials: usize, seed: u64, mut trial: impl FnMut(&mut Rng) ->
     (0..trials).filter(|_| trial(&mut rng)).count() as f64 / trials as f64
 }
 
-/// Three standard errors of a share near `p`: what chance may take from it.
+/// Three standard errors of a share near `p`.
 pub(crate) fn error(p: f64, trials: usize) -> f64 {
     3.0 * (p * (1.0 - p) / trials as f64).sqrt()
 }
 
-/// Regimes a third as long as the series or longer leave no method a chance.
+/// True if the regimes are at least a third as long as the series, which no method can handle.
 fn hopeless(process: StationaryProcess, slices: usize) -> bool {
     matches!(process, StationaryProcess::Regimes { .. }) && slices < 80
 }

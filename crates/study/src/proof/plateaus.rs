@@ -1,4 +1,4 @@
-//! Caps, and disks that are none.
+//! Series of caps, and of disks without one.
 
 use super::{error, share};
 use crate::plateau::{self, Throughput};
@@ -29,8 +29,7 @@ fn plateaus(disk: Disk, slices: usize, trials: usize) -> f64 {
     })
 }
 
-/// Caps at `rate` a second: smooth, jittered, and granted by the clock in step and out of step with
-/// the slices.
+/// Caps at `rate` a second: smooth, jittered, and granted by the clock in step and out of step with the slices.
 fn caps(rate: f64) -> [Disk; 6] {
     [
         (0.0, 0.0),
@@ -47,7 +46,7 @@ fn caps(rate: f64) -> [Disk; 6] {
     })
 }
 
-/// Disks limited by their own service at `rate` a second, on a quiet host and on a noisy one.
+/// Disks limited by their own service times at `rate` a second, on a quiet host and on a noisy one.
 fn own(rate: f64) -> Vec<Disk> {
     let mut disks = Vec::new();
     for cv in [0.1, 0.3, 1.0] {
@@ -90,7 +89,7 @@ fn caps_are_seen_and_disks_are_not() {
     }
 }
 
-/// Disks whose times hardly vary, on a quiet host.
+/// Disks with nearly constant service times, on a quiet host.
 fn steady(rate: f64) -> Vec<Disk> {
     let kinds = [0.03, 0.05].map(|cv| [1, 4, 16].map(|count| (cv, count)));
     let disk = |(cv, count)| Disk::Servers {
@@ -103,7 +102,8 @@ fn steady(rate: f64) -> Vec<Disk> {
     kinds.into_iter().flatten().map(disk).collect()
 }
 
-/// True if a watch tells a disk from a cap: it is capped, or its times vary enough for their length.
+/// True if `watch` should distinguish a disk from a cap: it is capped, or its service times vary enough for their
+/// length.
 fn is_told_apart(disk: Disk) -> bool {
     match disk {
         Disk::Cap { .. } => true,
@@ -119,7 +119,7 @@ fn is_told_apart(disk: Disk) -> bool {
     }
 }
 
-/// Conclusion of a watch from counts and sizes of 80 seconds.
+/// True if `watch` finds a plateau in counts and sizes of 80 seconds.
 fn is_seen(ops: &[f64], bytes: &[f64]) -> bool {
     let phase = Throughput {
         ops,
@@ -132,7 +132,7 @@ fn is_seen(ops: &[f64], bytes: &[f64]) -> bool {
     plateau::assess_often(&phase).is_some()
 }
 
-/// Tests of a watch's windows of a disk, one every 5 s for `seconds`: their number, and how many find a plateau.
+/// Tests of the windows of a disk, one every 5 s for `seconds`: their number, and how many find a plateau.
 fn tests_of_windows(disk: Disk, seconds: usize, seed: u64) -> (usize, usize) {
     let tenths = disk.counts(&mut Rng::new(seed), 10 * seconds);
     let counts: Vec<f64> = tenths
@@ -149,8 +149,8 @@ fn tests_of_windows(disk: Disk, seconds: usize, seed: u64) -> (usize, usize) {
 
 #[test]
 fn a_disk_that_is_examined_for_an_hour_is_not_taken_for_capped() {
-    // The last one's grants beat with the seconds: a saw of half a minute, which no test of a window tells from a
-    // wander.
+    // The grants of the last cap beat with the seconds: a sawtooth of half a minute, which the test of a window cannot
+    // distinguish from a wander.
     for disk in &caps(400.0)[..5] {
         let (all, seen) = tests_of_windows(*disk, 600, 3);
         assert!(seen as f64 >= 0.9 * all as f64, "{disk:?}: {seen} of {all}");
@@ -184,7 +184,7 @@ fn print_series(trials: usize) {
             assert!(seen <= most + error(most, trials), "{name}: {seen}");
         }
     }
-    // A grant that comes late is no debt; where a share of the errors adds up, it is.
+    // A late grant has no lasting effect; if a share of the errors accumulates, it has.
     for adds_up in [0.0, 0.1, 0.2, 0.3] {
         let seen = share(trials / 20, 22, |rng| {
             let mut late = 0.0;
@@ -221,7 +221,7 @@ fn table_of_window_tests() {
         }
     }
     println!("of disks that are told apart: {wrong} of {all}");
-    // Tests of nearly the same seconds answer alike, so that errors come in clusters.
+    // Tests of overlapping windows are correlated, so that errors come in clusters.
     assert!(wrong as f64 <= 10.0 * MAX_FALSE_POSITIVE_RATE * all as f64);
 }
 
@@ -230,7 +230,7 @@ fn table_of_window_tests() {
 fn table_of_plateaus() {
     println!("% called a plateau");
     let trials = 300;
-    // In two seconds a jitter of many requests hides a cap; it may not make a disk look like one.
+    // In two seconds a jitter of many requests hides a cap; it must not make a disk look like one.
     let lengths = [(20, 0.5), (30, 0.75), (50, 0.95), (80, 0.99)];
     for rate in [125.0, 400.0, 3000.0, 16000.0] {
         for disk in caps(rate).into_iter().chain(own(rate)) {

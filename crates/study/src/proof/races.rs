@@ -4,32 +4,32 @@ use super::{error, share};
 use crate::race::{EntrantStatus, Measurement, Rule, replay};
 use crate::simulate::Rng;
 
-/// Limit of the layouts.
+/// Limit that the layouts have in common.
 #[derive(Clone, Copy, Debug)]
 enum Limit {
-    /// Only a saturation: eight members are best.
+    /// Only saturation: eight members are best.
     Members,
-    /// The instance allows what six members give, and what is common to all layouts hides.
+    /// The instance allows the throughput of six members, and common costs hide differences.
     Soft,
-    /// The instance allows exactly what three members give: dozens of layouts are equally good.
+    /// The instance allows exactly the throughput of three members: dozens of layouts are equally good.
     Hard,
 }
 
-/// A sweep whose truth is known.
+/// A sweep with known rates.
 #[derive(Clone, Copy, Debug)]
 struct Sweep {
     chunks: usize,
-    /// True if RAID 10 halves the rate, as it does of writes.
+    /// True if RAID 10 halves the rate, as for writes.
     writes: bool,
     limit: Limit,
-    /// Standard deviations as shares.
+    /// Standard deviation between builds, as a share.
     build: f64,
     measure: f64,
-    /// The share of cells that stall; a fifth as many are lucky.
+    /// The share of cells that stall; a fifth as many are too fast.
     outliers: f64,
-    /// Factor by which RAID 10 is built noisier.
+    /// Factor on the noise of RAID 10.
     uneven: f64,
-    /// True if the noise of builds has heavy tails: Student's with three degrees of freedom.
+    /// True if the noise of builds has heavy tails: Student's t with three degrees of freedom.
     heavy: bool,
     blocks: usize,
 }
@@ -53,7 +53,7 @@ struct Layout {
 }
 
 impl Sweep {
-    /// Members, level, chunk, file system, scheduler. One alone has neither level nor chunk.
+    /// Members, level, chunk, file system, scheduler. A single disk has neither level nor chunk.
     fn layouts(&self, rng: &mut Rng) -> Vec<Layout> {
         let chunk: Vec<f64> = (0..self.chunks).map(|_| 0.03 * rng.uniform()).collect();
         let fs = [0.0, 0.05 * rng.uniform()];
@@ -73,7 +73,7 @@ impl Sweep {
                         Limit::Hard => (alone - loss).min(0.8),
                     };
                     let noise = if level { self.uneven } else { 1.0 };
-                    // Two schedulers that make no difference.
+                    // Two schedulers with the same rate.
                     layouts.push(Layout { log, noise });
                     layouts.push(Layout { log, noise });
                 }
@@ -82,7 +82,7 @@ impl Sweep {
         layouts
     }
 
-    /// The luck of a build, in standard deviations.
+    /// Random deviation of a build, in standard deviations.
     fn deviation(&self, rng: &mut Rng) -> f64 {
         if !self.heavy {
             return rng.normal();
@@ -92,7 +92,7 @@ impl Sweep {
         rng.normal() / squares.sqrt()
     }
 
-    /// Runs the sweep: the true logarithms of the layouts, and the measurements of all cells of all blocks.
+    /// Runs the sweep: the logarithms of the true rates, and the measurements of all cells of all blocks.
     fn run(&self, rng: &mut Rng) -> (Vec<f64>, Vec<Measurement>) {
         let layouts = self.layouts(rng);
         let mut seen = Vec::new();
@@ -122,7 +122,7 @@ impl Sweep {
     }
 }
 
-/// The levels (whether it is RAID 10) and the chunks that so many members have.
+/// The levels (true for RAID 10) and the chunks of arrays with this number of members.
 fn arrays(chunks: &[f64], members: f64) -> Vec<(bool, f64)> {
     if members < 2.0 {
         return vec![(false, 0.0)];
@@ -132,23 +132,23 @@ fn arrays(chunks: &[f64], members: f64) -> Vec<(bool, f64)> {
         .collect()
 }
 
-/// Results of races, as shares of all.
+/// Results of races, as shares of all races.
 #[derive(Clone, Copy, Debug, Default)]
 struct Outcome {
     /// The winner is that of the full factorial.
     strict: f64,
-    /// The winner of the full factorial is the winner or ties with it.
+    /// The winner of the full factorial wins or ties.
     lenient: f64,
-    /// Cells measured.
+    /// Share of cells measured.
     cells: f64,
-    /// Share of races in which all of the truly best were dropped.
+    /// Share of races in which all of the truly best layouts were dropped.
     best_dropped: f64,
-    /// Share of races in which one of the truly best is the winner or ties with it.
+    /// Share of races in which one of the truly best layouts wins or ties.
     best_named: f64,
-    /// The winner is truly within 2 % of the best: of the race, and of the full factorial.
+    /// Share of winners that are truly within 2 % of the best: of the race, and of the full factorial.
     good: f64,
     full_good: f64,
-    /// Share of intervals of the ratios that hold the true ratio.
+    /// Share of the ratios' intervals that contain the true ratio.
     covered: f64,
 }
 
@@ -198,7 +198,7 @@ fn blocks(status: &EntrantStatus, all: usize) -> usize {
     }
 }
 
-/// The sweeps to prove on.
+/// The sweeps used in the proofs.
 fn sweeps() -> Vec<Sweep> {
     let mut sweeps = Vec::new();
     for (build, measure) in [(0.01, 0.01), (0.02, 0.015), (0.03, 0.02), (0.05, 0.03)] {
@@ -264,7 +264,7 @@ fn table_of_races() {
             got.best_dropped <= 0.05 + error(0.05, 300),
             "{sweep:?}: {got:?}"
         );
-        // Intervals are of few blocks, and of heavy tails narrower than they should be.
+        // With few blocks and heavy tails the intervals are narrower than they should be.
         assert!(got.covered >= 0.88, "{sweep:?}: {got:?}");
         let shares = [
             got.strict,

@@ -1,4 +1,4 @@
-//! Warm-up and opening bursts: the bias of the mean that is left, and how often its interval covers.
+//! Warm-up and opening bursts: the remaining bias of the mean, and the coverage of its interval.
 
 use super::{LONG, error, hopeless};
 use crate::interval::mean_interval;
@@ -10,14 +10,14 @@ const LEVEL: f64 = 300.0;
 /// A series of slices and its true mean.
 type SeriesWithMean = (Vec<f64>, f64);
 
-/// Beginning of a series, as a factor on its level.
+/// Start of a series, as a factor on its level.
 #[derive(Clone, Copy, Debug)]
 enum SeriesStart {
     /// The series begins at its level.
     None,
-    /// A cap that begins with tokens for so many seconds, on a disk that is so many times as fast.
+    /// A cap that begins with tokens for `seconds`, on a disk that is `speed` times as fast.
     Tokens { seconds: f64, speed: f64 },
-    /// The first slice has so many times the level, as where a throttle grants a slice twice.
+    /// The first slice has this multiple of the level, as with a throttle that grants a slice twice.
     First(f64),
     /// The series approaches its level from a share of it, with this time constant in seconds.
     Ramp { from: f64, seconds: f64 },
@@ -47,7 +47,7 @@ impl SeriesStart {
     }
 }
 
-/// Series after its beginning: a cap, or noise of the memory `phi`, with this standard deviation as a share of the
+/// A series with a start: of a cap, or with noise of the memory `phi` and this standard deviation as a share of the
 /// level.
 fn opened(
     opening: SeriesStart,
@@ -63,7 +63,7 @@ fn opened(
     }
 }
 
-/// A rate that moves by this share from the first slice to the last.
+/// A rate that changes by this share from the first slice to the last.
 fn drifting(change: f64) -> impl Fn(&mut Rng, usize) -> SeriesWithMean {
     move |rng, slices| {
         let at = |t: usize| 1.0 + change * ((t as f64 + 0.5) / slices as f64 - 0.5);
@@ -72,7 +72,7 @@ fn drifting(change: f64) -> impl Fn(&mut Rng, usize) -> SeriesWithMean {
     }
 }
 
-/// A rate that goes back and forth between half the level and half more every second, begun at any moment.
+/// A rate that alternates every second between half the level and one and a half times the level, with a random phase.
 fn alternating(rng: &mut Rng, slices: usize) -> SeriesWithMean {
     let begun = (20.0 * rng.uniform()) as usize;
     let at = |t: usize| {
@@ -95,7 +95,7 @@ struct RuleAccuracy {
     bias: f64,
     /// The share of series whose interval covers the truth.
     covered: f64,
-    /// The share of series of which something is left out.
+    /// The share of series that are trimmed.
     trimmed: f64,
     /// The mean half width of the interval, as a share of the truth.
     width: f64,
@@ -120,7 +120,7 @@ fn left(
         let one = 1.0 / trials as f64;
         left.bias += one * (interval.mean / truth - 1.0);
         left.width += one * 0.5 * (interval.high - interval.low) / truth;
-        // A flat cap has an interval without a width, and its truth may be off by the rounding.
+        // A flat cap has an interval of width zero, and its true mean may be off by rounding.
         let near = (interval.mean / truth - 1.0).abs() < 1e-3;
         left.covered += one * f64::from(u8::from(near || interval.contains(truth)));
         left.trimmed += one * f64::from(u8::from(end > 0));
@@ -151,13 +151,13 @@ const RAMPS: [SeriesStart; 2] = [
 /// Memory and standard deviation of the noise.
 const NOISES: [(f64, f64); 4] = [(0.0, 0.001), (0.0, 0.02), (0.0, 0.1), (0.8, 0.05)];
 
-/// True if the beginning is over within the third of a series that may be left out.
+/// True if the start is over within the third of a series that may be left out.
 fn is_knowable(opening: SeriesStart, slices: usize) -> bool {
     opening.factor(slices / 3) < 1.01
 }
 
 impl RuleAccuracy {
-    /// Panics where the bias is more than `share` of the half width (and than 0.2 %), or too few are covered.
+    /// Panics if the bias is more than `share` of the half width (and more than 0.2 %), or the coverage is too low.
     fn assert(self, name: &str, share: f64, trials: usize) -> RuleAccuracy {
         let most = f64::max(0.002, share * self.width);
         assert!(self.bias.abs() <= most, "{name}: {self:?}");

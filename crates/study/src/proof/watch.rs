@@ -1,4 +1,4 @@
-//! The events of a watch, on simulated hosts with and without their cause.
+//! The events of `watch`, on simulated hosts with and without their cause.
 
 use crate::watch::{EventCode, WatchEvent};
 use record::raid::Level;
@@ -12,23 +12,23 @@ use crate::watch::simulated::{Demand, Disk, Host};
 const SECONDS: u32 = 240;
 /// Hosts of each kind.
 const TRIALS: usize = 60;
-/// Share of events that must be found, with no more than the rest found without a cause.
+/// Minimum share of events that must be found; at most the complement may be found without a cause.
 const FOUND: f64 = 0.95;
 const FALSE: f64 = 0.05;
 
-/// A kind of host: how it is made, and what happens to it second by second.
+/// A kind of host: how it is created, and how it changes second by second.
 #[derive(Clone, Copy)]
 struct Case {
     name: &'static str,
     make: fn(&mut Rng) -> Host,
     change: fn(&mut Host, u32),
-    /// Event that must be found, and its subject; `None` where nothing may be.
+    /// Event that must be found, and its subject; `None` if no event may be found.
     truth: Option<(EventCode, &'static str)>,
 }
 
 fn nothing(_: &mut Host, _: u32) {}
 
-/// Disks that are not quite alike, with so many requests in flight.
+/// Disks that are not quite equal, with this number of requests in flight.
 fn disks(rng: &mut Rng, count: usize, in_flight: f64) -> Vec<Disk> {
     (0..count)
         .map(|_| Disk {
@@ -96,7 +96,7 @@ const CASES: [Case; 20] = [
         name: "a program that sends a fixed rate",
         make: |rng| {
             let mut host = one(rng, 1.0);
-            // More come than that, so that each second has exactly as many.
+            // More requests are due than that, so that each second has exactly as many.
             host.disks[0].demand = Demand::Rate(2000.0);
             host.disks[0].cap = Some(1700.0);
             host.disks[0].noise = 0.1;
@@ -270,8 +270,8 @@ const CASES: [Case; 20] = [
     },
 ];
 
-/// Shares of the hosts of a case on which its truth was found, and on which anything else was that
-/// is not a consequence of it.
+/// Shares of the hosts of a case on which its event was found, and on which any event was found that is not a
+/// consequence of it.
 fn play(case: &Case, trials: usize) -> (f64, f64) {
     let mut wrong = 0;
     let found = share(trials, 11, |rng| {
@@ -287,8 +287,8 @@ fn play(case: &Case, trials: usize) -> (f64, f64) {
     (found, wrong as f64 / trials as f64)
 }
 
-/// A cause may have more than one sign: credit that is spent leaves a cap, and what is at a cap has a
-/// full queue.
+/// True if `event` is a consequence of the case's cause: spent credit leaves a cap, and a disk at a cap has a full
+/// queue.
 fn follows(case: &Case, event: &WatchEvent) -> bool {
     matches!(
         (case.truth, event.code),

@@ -1,4 +1,4 @@
-//! Position of the entrants of a race after some blocks, and the scatter of one cell.
+//! Estimated levels of the entrants of a race after some blocks, and the scatter of one cell.
 
 use std::collections::BTreeMap;
 
@@ -7,14 +7,14 @@ use crate::compare::RatioInterval;
 use crate::distribution::{student_quantile, student_tail};
 use crate::median::median;
 
-/// Distance beyond the usual at which an entrant's scatter is an exception, in normal deviations. So far that
-/// no noise is taken for one that is merely three times as large on some layouts as on others: leaving out
-/// the worst cell of a noisy layout would flatter it. Chosen by simulation.
+/// Distance beyond the usual at which an entrant's scatter is an exception, in normal deviations. It is so large that
+/// an entrant whose noise is merely three times that of others is none: leaving out the worst cell of a noisy layout
+/// would favour it. Chosen by simulation.
 const EXCEPTION_DEVIATIONS: f64 = 6.0;
 
-/// Weight of the common noise in that of one entrant, in degrees of freedom.
+/// Weight of the pooled noise in that of one entrant, in degrees of freedom.
 const PRIOR: f64 = 4.0;
-/// Share of the entrants, one in so many, above which those that scatter beyond chance are no exceptions: the noise
+/// Divisor of the number of entrants: with more exceptions than the quotient, none is an exception, since the noise
 /// itself is uneven or has heavy tails.
 const EXCEPTIONS: usize = 3;
 
@@ -28,7 +28,7 @@ pub(super) enum Cell {
     Failed,
 }
 
-/// A measured value as the fit takes it.
+/// A measured value in the form used by the fit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Value {
     /// Logarithm of the value.
@@ -38,7 +38,7 @@ pub(super) struct Value {
 }
 
 impl Cell {
-    /// The stored form of an observation.
+    /// The stored form of a measurement.
     pub(super) fn of(seen: &Measurement) -> Cell {
         if !(seen.value > 0.0 && seen.value.is_finite()) {
             return Cell::Failed;
@@ -51,7 +51,7 @@ impl Cell {
         })
     }
 
-    /// The value, unless it failed.
+    /// The value; `None` for a failed measurement.
     pub(super) fn value(self) -> Option<Value> {
         match self {
             Cell::Measured(value) => Some(value),
@@ -60,37 +60,37 @@ impl Cell {
     }
 }
 
-/// The noise of one cell in logarithms.
+/// The noise of one cell, of logarithms.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Noise {
     /// Variance of the noise.
     pub(super) variance: f64,
-    /// The degrees of freedom from which it is known.
+    /// Degrees of freedom of the estimate.
     pub(super) degrees: f64,
 }
 
-/// An entrant over the blocks.
+/// Estimates of an entrant over the blocks.
 struct Track {
     /// Mean distance from the medians of the blocks.
     mean: f64,
     /// Variance from block to block.
     variance: f64,
-    /// True if that is more than chance allows.
+    /// True if the variance is significantly larger than usual.
     wild: bool,
-    /// A single cell that stands off, and is left out.
+    /// Block of a single cell that is an outlier, and is left out.
     stalled: Option<usize>,
 }
 
-/// Entrants that were measured in the same blocks.
+/// A fit of entrants that were measured in the same blocks.
 pub(super) struct Fit {
     tracks: BTreeMap<usize, Track>,
-    /// The noise that they have in common; `None` with one block or one entrant.
+    /// The pooled noise; `None` with one block or one entrant.
     pub(super) noise: Option<Noise>,
     blocks: usize,
 }
 
 impl Fit {
-    /// Fits `entrants` over the first `blocks` blocks. One that lacks a cell is left out.
+    /// Fits `entrants` over the first `blocks` blocks. An entrant without a cell in one of them is left out.
     pub(super) fn new(cells: &Cells, entrants: &[usize], blocks: usize) -> Fit {
         let rows = centred(cells, entrants, blocks);
         let scatter = Scatter::usual(&rows, blocks);
@@ -131,19 +131,19 @@ impl Fit {
         order.into_iter().map(|(entrant, _)| entrant)
     }
 
-    /// True if an entrant scatters more than chance allows, and not because of a single cell.
+    /// True if an entrant scatters significantly more than usual, and not because of a single cell.
     pub(super) fn is_wild(&self, entrant: usize) -> bool {
         self.tracks.get(&entrant).is_some_and(|track| track.wild)
     }
 
-    /// True if this is a cell that stands off alone.
+    /// True if this is a single cell that is an outlier.
     pub(super) fn is_stalled(&self, entrant: usize, block: usize) -> bool {
         let track = self.tracks.get(&entrant);
         track.is_some_and(|track| track.stalled == Some(block))
     }
 
-    /// The variance of the difference of two cells, and its degrees of freedom: of those that are
-    /// wild their own, of others the common one.
+    /// The variance of the difference of two cells, and its degrees of freedom: for wild entrants their own, for
+    /// others the pooled one.
     pub(super) fn variance_of_difference(&self, a: usize, b: usize, noise: Noise) -> (f64, f64) {
         let own = |entrant: usize| match self.tracks.get(&entrant) {
             Some(track) if track.wild => {
@@ -156,8 +156,8 @@ impl Fit {
         (a.0 + b.0, a.1.min(b.1))
     }
 
-    /// The variance of an entrant, where its own scatter says that it is above the common one. The
-    /// common one counts as [`PRIOR`] degrees of freedom, as in moderated t tests (Smyth 2004).
+    /// The variance of an entrant: above the pooled one if its own scatter is larger. The pooled one counts as
+    /// [`PRIOR`] degrees of freedom, as in moderated t tests (Smyth 2004).
     fn moderated_variance(&self, track: &Track, noise: Noise) -> f64 {
         let own = (self.blocks - 1) as f64 - f64::from(u8::from(track.stalled.is_some()));
         let mixed = (PRIOR * noise.variance + own * track.variance) / (PRIOR + own);
@@ -175,19 +175,19 @@ pub(super) struct Difference {
 }
 
 impl Difference {
-    /// Probability that a noise of so many standard errors makes as large a difference in either direction.
+    /// Probability that noise reaches `errors` standard errors plus this difference, in either direction.
     pub(super) fn chance(&self, errors: f64) -> f64 {
         student_tail(self.mean / (errors * self.error), self.degrees)
     }
 
-    /// The lead as a ratio, with the interval that it leaves with the probability `tail`; `None` where it is not
+    /// The lead as a ratio, with the interval that is exceeded with the probability `tail`; `None` if it is not
     /// finite.
     pub(super) fn ratio(&self, tail: f64) -> Option<RatioInterval> {
         RatioInterval::of_logs(self.mean, student_quantile(tail, self.degrees) * self.error)
     }
 }
 
-/// The logarithms of the entrants that have all cells, less the median of each block.
+/// The logarithms of the entrants that have all cells, minus the median of each block.
 fn centred(cells: &Cells, entrants: &[usize], blocks: usize) -> BTreeMap<usize, Vec<f64>> {
     let mut rows: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
     for entrant in entrants {
@@ -207,10 +207,10 @@ fn centred(cells: &Cells, entrants: &[usize], blocks: usize) -> BTreeMap<usize, 
 
 /// Scatter of most entrants.
 struct Scatter {
-    /// The variance of a cell, which a few that scatter wildly do not change: the median of the
-    /// variances over that of their distribution, by Wilson and Hilferty (1931).
+    /// The variance of a cell, on which a few with a wild scatter have no effect: the median of the variances divided
+    /// by that of their distribution, by Wilson and Hilferty (1931).
     usual: f64,
-    /// Factor on a variance that corrects for the part removed with the medians of the blocks.
+    /// Factor on a variance that corrects for the variance removed with the medians of the blocks.
     widen: f64,
 }
 
@@ -231,12 +231,12 @@ impl Scatter {
         self.widen * variance(row)
     }
 
-    /// True if a row scatters more than chance makes of the usual.
+    /// True if a row scatters significantly more than usual.
     fn is_exceeded(&self, row: &[f64]) -> bool {
         self.of(row) > self.usual * chi_square_share(EXCEPTION_DEVIATIONS, row.len())
     }
 
-    /// An entrant that scatters as others do.
+    /// Track of an entrant with the usual scatter.
     fn track(&self, row: &[f64]) -> Track {
         Track {
             mean: mean(row),
@@ -246,7 +246,7 @@ impl Scatter {
         }
     }
 
-    /// Track of an entrant that scatters beyond chance: without its worst cell if that is the only reason, and else
+    /// Track of an entrant with an exceptional scatter: without its worst cell if that is the only reason, otherwise
     /// marked as wild.
     fn exception(&self, row: &[f64]) -> Track {
         match without_farthest(row).filter(|(_, others)| !self.is_exceeded(others)) {
@@ -262,15 +262,15 @@ impl Scatter {
     }
 }
 
-/// A variance estimated from `blocks` values, as a share of the true one, where a normal value is `deviation`
-/// standard deviations off its mean.
+/// A variance estimated from `blocks` values, as a share of the true one, at the quantile of a normal value of
+/// `deviation` standard deviations.
 fn chi_square_share(deviation: f64, blocks: usize) -> f64 {
     let part = 2.0 / (9.0 * (blocks as f64 - 1.0));
     (1.0 - part + deviation * part.sqrt()).powi(3)
 }
 
-/// Index of the value farthest from the median, and the others. `None` for two values: it is unknown which of them
-/// stands off.
+/// Index of the value farthest from the median, and the others. `None` for two values: it is unknown which of them is
+/// the outlier.
 fn without_farthest(row: &[f64]) -> Option<(usize, Vec<f64>)> {
     if row.len() < 3 {
         return None;
@@ -283,7 +283,7 @@ fn without_farthest(row: &[f64]) -> Option<(usize, Vec<f64>)> {
     Some((worst, others))
 }
 
-/// The arithmetic mean; zero of nothing.
+/// The arithmetic mean; zero without values.
 fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len().max(1) as f64
 }

@@ -1,45 +1,40 @@
-//! Race in blocks: finds layouts that are worse beyond doubt and need not be measured again.
+//! Race in blocks: finds layouts that are significantly worse and need not be measured again.
 //!
-//! Measuring every layout five times takes days; most are so far behind that once is enough. A race
-//! (Maron and Moore 1997, Hoeffding races; Birattari, Stützle, Paquete and Varrentrapp 2002,
-//! F-Race) measures all entrants once in random order, which is a block, drops those that are shown
-//! to be behind, and continues with the rest. Hoeffding's bound supposes nothing of the noise and drops
-//! no entrant within five blocks; F-Race ranks within blocks, but the ranks of five blocks are too coarse
-//! to be sure of anything with dozens of entrants. The method here is our own:
+//! Measuring every layout five times takes days; most are so far behind that once is enough. A race (Maron and Moore
+//! 1997, Hoeffding races; Birattari, Stützle, Paquete and Varrentrapp 2002, F-Race) measures all entrants once in
+//! random order, which is a block, drops those that are significantly behind, and continues with the rest. Hoeffding's
+//! bound assumes nothing about the noise and drops no entrant within five blocks; F-Race ranks within blocks, but the
+//! ranks of five blocks are too coarse for dozens of entrants. The method here is our own:
 //!
-//! - All is done in logarithms, where a layout's effect, the drift of the day and the noise of a
-//!   build are shares and add up. What is common to a block is taken out by its median.
-//! - After the first block nothing is known of how much the same layout differs when it is built
-//!   again. A noise is supposed in its place ([`Rule::build_noise`]), to which the measurements' own
-//!   intervals are added. The comparison is with the second best: one lucky cell drops no entrant.
-//! - From the second block on the noise is learned: it is what is left of each entrant around its
-//!   own mean, pooled over the entrants. One that scattered more than the others is judged by a mixture
-//!   of the common noise and its own (moderated t, Smyth 2004). One far beyond chance, such as a
-//!   cell that stalled, does not speak for the others and is judged by its own scatter alone; from
-//!   three blocks on a single cell that stands off is left out.
-//! - An entrant is dropped when two things hold. It is further behind the leader than the
-//!   [`Rule::tie`], and its own 95 % interval (Student's t) excludes that it is not behind. And the
-//!   chance that the blocks to come would bring it ahead of the leader is below 10 in 100, shared
-//!   among all comparisons and interim analyses of the race (Bonferroni). With `r` of `n` blocks to
-//!   come, a lead of `d` standard errors becomes a lead of `d` with a standard deviation of `sqrt(r / n)`: stochastic
-//!   curtailment (Lan, Simon and Halperin 1982). So what is lost by the race is what the whole factorial would have
-//!   changed, and no more.
-//! - Only blocks in which all that were still in were measured decide. The order within a block is
-//!   random, so that the pairs of an unfinished block are as fair as others: they count in the
-//!   ratios to the leader.
+//! - All computations use logarithms, where a layout's effect, the drift of the day and the noise of a build are
+//!   shares and additive. The common effect of a block is removed by its median.
+//! - After the first block it is unknown how much the same layout varies between builds. A noise is assumed in its
+//!   place ([`Rule::build_noise`]), to which the measurements' own intervals are added. The comparison is with the
+//!   second best: one lucky cell drops no entrant.
+//! - From the second block on the noise is estimated: the residuals of each entrant around its own mean, pooled over
+//!   the entrants. An entrant with more scatter than the others is judged by a mixture of the pooled noise and its own
+//!   (moderated t, Smyth 2004). An entrant with an exceptional scatter, such as one with a stalled cell, is excluded
+//!   from the pooled noise and judged by its own alone; from three blocks on a single outlying cell is left out.
+//! - An entrant is dropped if two conditions hold. It is behind the leader by more than the [`Rule::tie`], and its 95
+//!   % interval (Student's t) excludes that it is not behind. And the probability that the remaining blocks would
+//!   bring it ahead of the leader is below 10 in 100, shared among all comparisons and interim analyses of the race
+//!   (Bonferroni). With `r` of `n` blocks remaining, a lead of `d` standard errors becomes a lead of `d` with a
+//!   standard deviation of `sqrt(r / n)`: stochastic curtailment (Lan, Simon and Halperin 1982). The race thus loses
+//!   only what the full factorial would have changed.
+//! - Only blocks in which all remaining entrants were measured decide. The order within a block is random, so that the
+//!   pairs of an unfinished block are unbiased too: they count in the ratios to the leader.
 //!
-//! The leader is the luckiest of those that are in, so that a plain 95 % interval of a ratio to it
-//! covers 65 to 90 times in 100. The ratios of a [`Race`] therefore have intervals that hold whichever
-//! of those that are in leads (Bonferroni; Hsu 1984 on comparisons with the best).
+//! The leader is the luckiest of the remaining entrants, so that a plain 95 % interval of a ratio to it covers 65 to
+//! 90 times in 100. The ratios of a [`Race`] therefore have intervals that hold whichever remaining entrant leads
+//! (Bonferroni; Hsu 1984 on comparisons with the best).
 //!
-//! Limit: an entrant whose only cell stalled in the first block is dropped with those
-//! that are slow, so a cell known to be doubtful should be measured again before the block is complete.
-//! Where dozens of layouts are equally good, all of them are measured to the end, or until
-//! they are shown to be equal.
+//! Limit: an entrant whose only cell stalled in the first block is dropped with the slow ones, so a doubtful cell
+//! should be measured again before the block is complete. If dozens of layouts are equally good, all of them are
+//! measured to the end, or until they are shown to be equal.
 //!
-//! The race is replayed from the observations each time it is asked, block by block. So it comes to
-//! the same after a kill, and observations of entrants after they were dropped change nothing in who
-//! is dropped when. How often it agrees with measuring everything is simulated in the tests.
+//! The race is replayed from the measurements each time it is evaluated, block by block. It therefore has the same
+//! result after a kill, and measurements of dropped entrants do not change which entrants are dropped when. How often
+//! it agrees with measuring everything is simulated in the tests.
 
 mod fit;
 mod measurement;
@@ -50,30 +45,29 @@ use crate::compare::RatioInterval;
 use fit::{Cell, Cells, Difference, Fit, Noise};
 pub use measurement::Measurement;
 
-/// Probability, in all comparisons of a race together, that an entrant is dropped that would have come out
-/// ahead. The sum of the chances of all comparisons is far above that of any of them, so that simulated races
-/// that nothing stalls drop the best in 1 to 3 of 100.
+/// Probability, over all comparisons of a race together, of dropping an entrant that would have come out ahead. The
+/// sum over all comparisons is far above the actual probability: simulated races without stalls drop the best in 1 to
+/// 3 of 100.
 const ERROR_PROBABILITY: f64 = 0.1;
-/// Degrees of freedom of a noise that is supposed to be known: as good as normal.
+/// Degrees of freedom of an assumed noise: practically normal.
 const KNOWN_NOISE_DEGREES: f64 = 1e6;
 
 /// Rule of the race.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rule {
-    /// Number of blocks in which an entrant is measured at most.
+    /// Maximum number of blocks in which an entrant is measured.
     pub blocks: usize,
-    /// Entrants within this share of the best are as good: 0.02 is 2 %.
+    /// Entrants that differ from the best by at most this share are equally good: 0.02 is 2 %.
     pub tie: f64,
     /// True if every entrant is measured in every block.
     pub full: bool,
-    /// The standard deviation, as a share, that the same layout is supposed to have from build to
-    /// build as long as it was built only once. Where builds really differ more, the first block
-    /// may drop the best.
+    /// The assumed standard deviation between builds of the same layout, as a share, until it is estimated. If builds
+    /// vary more, the first block may drop the best.
     pub build_noise: f64,
 }
 
 impl Default for Rule {
-    /// Five blocks, 2 %, dropping, and builds that differ by 5 %.
+    /// Five blocks, a tie of 2 %, dropping, and builds that differ by 5 %.
     fn default() -> Self {
         Self {
             blocks: 5,
@@ -89,28 +83,28 @@ impl Default for Rule {
 pub enum EntrantStatus {
     /// The entrant is measured in the next block, if there is one.
     In,
-    /// The entrant is worse beyond doubt.
+    /// The entrant is significantly worse.
     Dropped {
-        /// Number of blocks in which it was measured before.
+        /// Number of blocks in which it was measured.
         blocks: usize,
         /// Ratio to the best at that time, with its 95 % interval.
         ratio: RatioInterval,
     },
-    /// A measurement failed, and it takes no further part.
+    /// A measurement failed; the entrant is not measured again.
     Failed {
         /// Block of the failed measurement, from 0.
         block: usize,
     },
 }
 
-/// Reason for which a race is over.
+/// Reason for the end of a race.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     /// All blocks are measured.
     Blocks,
     /// All entrants but one are dropped or failed.
     OneLeft,
-    /// All entrants that are left are shown to be within the tie of the leader.
+    /// All remaining entrants are shown to be within the tie of the leader.
     Equal,
     /// Every entrant failed, or there was none.
     NoneLeft,
@@ -127,19 +121,19 @@ pub struct Race {
     pub leader: Option<usize>,
     /// Reason for its end; `None` while it continues.
     pub end: Option<End>,
-    /// The ratio of each entrant to the leader with its 95 % interval, from the blocks in which both
-    /// were measured; `None` for the leader itself and where there is no such block.
+    /// The ratio of each entrant to the leader with its 95 % interval, from the blocks in which both were measured;
+    /// `None` for the leader itself and without a common block.
     pub ratios: Vec<Option<RatioInterval>>,
-    /// Entrants still in that are as good as the leader, the best first: the interval reaches 1, or the ratio is
+    /// Remaining entrants that are as good as the leader, the best first: the interval reaches 1, or the ratio is
     /// within the tie.
     pub ties: Vec<usize>,
-    /// The standard deviation of one cell as a share, from build to build and in measuring; `None`
-    /// before it was learned from two blocks.
+    /// The standard deviation of one cell as a share, including build and measurement; `None` before it is estimated
+    /// from two blocks.
     pub noise: Option<f64>,
 }
 
 impl Race {
-    /// The entrants that are in, in their order.
+    /// The remaining entrants, in order of their index.
     pub fn entrants(&self) -> impl Iterator<Item = usize> + '_ {
         let still = |(entrant, status): (usize, &EntrantStatus)| {
             matches!(status, EntrantStatus::In).then_some(entrant)
@@ -148,8 +142,8 @@ impl Race {
     }
 }
 
-/// Replays the race of `entrants` from the measurements so far. Observations of entrants or blocks that are not in
-/// the race are left out. The order of the observations does not matter.
+/// Replays the race of `entrants` from the measurements so far. Measurements of unknown entrants or blocks are
+/// ignored. The order of the measurements does not matter.
 pub fn replay(entrants: usize, seen: &[Measurement], rule: &Rule) -> Race {
     let mut state = Replay {
         cells: cells(entrants, seen, rule),
@@ -165,8 +159,8 @@ pub fn replay(entrants: usize, seen: &[Measurement], rule: &Rule) -> Race {
     state.conclude(end)
 }
 
-/// The cells of the race. A block after one without any cell can never be complete, so that no more
-/// blocks than observations are of interest.
+/// The cells of the race. A block after one without any cell can never be complete, so that there are at most as many
+/// relevant blocks as measurements.
 fn cells(entrants: usize, seen: &[Measurement], rule: &Rule) -> Cells {
     let mut cells: Cells = BTreeMap::new();
     for one in seen {
@@ -182,7 +176,7 @@ fn cells(entrants: usize, seen: &[Measurement], rule: &Rule) -> Cells {
     cells
 }
 
-/// A race on its way.
+/// A race in progress.
 struct Replay {
     cells: Cells,
     rule: Rule,
@@ -193,13 +187,13 @@ struct Replay {
 }
 
 impl Replay {
-    /// The entrants that are in.
+    /// The remaining entrants.
     fn left(&self) -> Vec<usize> {
         let still = |entrant: &usize| self.statuses[*entrant] == EntrantStatus::In;
         (0..self.statuses.len()).filter(still).collect()
     }
 
-    /// Takes the next block into account; false if it is not complete.
+    /// Processes the next block; false if it is not complete.
     fn advance(&mut self) -> bool {
         let block = self.blocks;
         let left = self.left();
@@ -225,7 +219,8 @@ impl Replay {
         Fit::new(&self.cells, &self.left(), self.blocks)
     }
 
-    /// Keeps the noise of the fit that is the surest so far: once few entrants are left, little is learned from them.
+    /// Keeps the noise estimate with the most degrees of freedom: with few remaining entrants, a new one is less
+    /// precise.
     fn learn(&mut self, fit: &Fit) {
         let surer = |noise: &Noise| self.noise.is_none_or(|old| noise.degrees >= old.degrees);
         if let Some(noise) = fit.noise.filter(surer) {
@@ -233,13 +228,13 @@ impl Replay {
         }
     }
 
-    /// Drops those that are worse beyond doubt.
+    /// Drops the entrants that are significantly worse.
     fn drop_behind(&mut self, fit: &Fit) {
         let Some(reference) = self.reference(fit) else {
             return;
         };
         let left = self.left();
-        // Every one could be compared with the leader after each block but the last.
+        // Each could be compared with the leader after each block but the last.
         let comparisons = (left.len() - 1) as f64 * (self.rule.blocks as f64 - 1.0);
         for other in left {
             if let Some(ratio) =
@@ -253,8 +248,8 @@ impl Replay {
         }
     }
 
-    /// Entrant that the others are compared with: the second best of the first block, then the best of those
-    /// that did not scatter more than chance allows.
+    /// Entrant that the others are compared with: the second best in the first block, then the best one without
+    /// exceptional scatter.
     fn reference(&self, fit: &Fit) -> Option<usize> {
         if self.blocks == 1 {
             return fit.ranking().nth(1);
@@ -262,7 +257,7 @@ impl Replay {
         fit.ranking().find(|entrant| !fit.is_wild(*entrant))
     }
 
-    /// The ratio of an entrant to the reference, if it is worse beyond doubt: if its chance to overtake is below
+    /// The ratio of an entrant to the reference, if it is significantly worse and its probability to overtake is below
     /// `risk`.
     fn is_behind(
         &self,
@@ -276,7 +271,7 @@ impl Replay {
         let beyond_tie = lead > -(-self.rule.tie).ln_1p();
         let total = self.rule.blocks as f64;
         let to_come = (total - self.blocks as f64) / total;
-        // One-sided: only one that is ahead in truth can be wronged.
+        // One-sided: only an entrant that is truly ahead can be dropped wrongly.
         let stays = behind.chance(to_come.sqrt()) < 2.0 * risk;
         (beyond_tie && behind.chance(1.0) < 0.05 && stays)
             .then(|| behind.ratio(0.05))
@@ -316,7 +311,7 @@ impl Replay {
         self.cells.get(&(block, entrant))?.value()
     }
 
-    /// Reason for the race's end, if it is over.
+    /// Reason for the race's end; `None` while it continues.
     fn finished(&self) -> Option<End> {
         let left = self.left();
         if left.is_empty() {
@@ -334,8 +329,8 @@ impl Replay {
         self.all_equal(&left).then_some(End::Equal)
     }
 
-    /// True if all that are left are shown to be within the tie of the leader. One block shows nothing: the
-    /// noise is not known yet.
+    /// True if all remaining entrants are shown to be within the tie of the leader. After one block nothing is shown:
+    /// the noise is unknown.
     fn all_equal(&self, left: &[usize]) -> bool {
         let fit = self.fit();
         let Some(leader) = fit.ranking().next().filter(|_| self.blocks > 1) else {
@@ -352,7 +347,7 @@ impl Replay {
     /// State of the race.
     fn conclude(self, end: Option<End>) -> Race {
         let fit = if self.blocks == 0 {
-            // Nothing is decided yet; the best of an unfinished block is all there is to say.
+            // Nothing is decided yet; only the best of an unfinished block is known.
             let measured = |entrant: &usize| self.value(*entrant, 0).is_some();
             let measured: Vec<usize> = self.left().into_iter().filter(measured).collect();
             Fit::new(&self.cells, &measured, 1)
@@ -360,7 +355,7 @@ impl Replay {
             self.fit()
         };
         let leader = fit.ranking().next();
-        // The leader is the luckiest of those that are in, and could have been any of them.
+        // The leader is the luckiest of the remaining entrants, and any of them could have been the leader.
         let tail = 0.05 / self.left().len().max(1) as f64;
         let reach = self.rule.blocks.min(self.blocks + 1);
         let ratio = |entrant: usize| {

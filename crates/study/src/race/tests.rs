@@ -1,10 +1,10 @@
-//! Small races whose course is known, and any input at all.
+//! Small races with known results, and random input.
 
 use super::*;
 use crate::simulate::Rng;
 use proptest::prelude::*;
 
-/// A cell with a half width of 1 %.
+/// A measurement with a half width of 1 %.
 fn cell(block: usize, entrant: usize, value: f64) -> Measurement {
     Measurement {
         entrant,
@@ -27,7 +27,7 @@ fn blocks(levels: &[f64], count: usize, seed: u64) -> Vec<Measurement> {
     seen
 }
 
-/// Two that are hard to tell apart, two some way behind, and six far behind.
+/// Two that are hard to distinguish, two slightly behind, and six far behind.
 const LEVELS: [f64; 10] = [100.0, 99.0, 88.0, 88.0, 50.0, 40.0, 30.0, 20.0, 10.0, 5.0];
 
 fn dropped_after(race: &Race) -> Vec<Option<usize>> {

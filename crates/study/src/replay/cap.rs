@@ -1,19 +1,20 @@
-//! Detection of recorded I/O that ran at a limit of its disk.
+//! Detection of recorded I/O that was limited by its disk's cap.
 //!
-//! Where requests queued and the rate was as flat as only a token bucket makes it ([`crate::plateau`]), the times at
-//! which a database issued its requests were set by that limit: it would have asked sooner. Issue times alone do not
-//! show it. A limit cannot be passed for long either, so that a level above which the load went elsewhere is none.
+//! If requests queued and the rate was as flat as only a token bucket makes it ([`crate::plateau`]), that limit
+//! determined the times at which a database issued its requests: without it they would have been earlier. Issue times
+//! alone do not show it. A limit cannot be exceeded for long, so that a level that the load exceeded elsewhere is not
+//! a limit.
 
 use crate::plateau::{self, MIN_SLICES, Plateau, Throughput};
 
 /// Multiple of the base latency from which the requests of a slice queue.
 const QUEUES: f64 = 1.5;
-/// Share above the level beyond which rates outside of the stretch speak against a limit.
+/// Excess over the level, as a share, above which rates outside of the segment speak against a limit.
 const MAX_EXCESS: f64 = 0.15;
-/// Slices that may lie above it: saved-up credit is spent in a burst.
+/// Maximum share of slices above it: saved credit is spent in a burst.
 const MAX_SHARE_ABOVE: f64 = 0.1;
 
-/// Requests in flight in every slice below which the disk may have rested between them.
+/// Minimum number of requests in flight in every slice; with fewer the disk may have been idle in between.
 const MIN_IN_FLIGHT: f64 = 4.0;
 
 /// Recorded load in one slice of time.
@@ -27,17 +28,17 @@ pub struct Load {
     pub in_flight: f64,
 }
 
-/// A limit at which the load ran.
+/// A limit that the load reached.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HeldLimit {
-    /// The level.
+    /// The level, in operations and bytes a second.
     pub plateau: Plateau,
-    /// Share of the time in which it ran there.
+    /// Share of the time at the limit.
     pub share: f64,
 }
 
-/// The limit that held back the load for longest, if one did. `base_latency_s` is the latency of a request that does
-/// not wait.
+/// The limit at which the load was for longest; `None` without one. `base_latency_s` is the latency of a request that
+/// does not wait.
 pub fn held(load: &[Load], slice_s: f64, base_latency_s: f64) -> Option<HeldLimit> {
     let queues = |slice: &Load| {
         slice.in_flight * slice_s > QUEUES * base_latency_s * slice.ios && slice.ios > 0.0
@@ -63,8 +64,8 @@ pub fn held(load: &[Load], slice_s: f64, base_latency_s: f64) -> Option<HeldLimi
     best.or_else(|| throughout(load, slice_s))
 }
 
-/// The limit of a load that queued from its beginning to its end. No request in it ran without waiting, so that only
-/// the flatness of the rate shows the limit.
+/// The limit of a load that queued from start to end. No request ran without waiting, so that only the flatness of the
+/// rate shows the limit.
 fn throughout(load: &[Load], slice_s: f64) -> Option<HeldLimit> {
     let begin = load.iter().position(|slice| slice.ios > 0.0)?;
     let end = load.iter().rposition(|slice| slice.ios > 0.0)? + 1;
@@ -78,8 +79,8 @@ fn throughout(load: &[Load], slice_s: f64) -> Option<HeldLimit> {
     })
 }
 
-/// The flat level of a stretch in which requests queue throughout, if it has one. Its first and last slice are partly
-/// of what is around it.
+/// The flat level of a segment in which requests queue throughout; `None` without one. Its first and last slice partly
+/// belong to the neighbouring segments.
 fn level_of(stretch: &[Load], slice_s: f64, base_latency_s: Option<f64>) -> Option<Plateau> {
     if stretch.len() < MIN_SLICES + 2 {
         return None;
@@ -99,7 +100,7 @@ fn level_of(stretch: &[Load], slice_s: f64, base_latency_s: Option<f64>) -> Opti
     })
 }
 
-/// True if the load went above the level outside of the stretch, for more than a burst.
+/// True if the load exceeded the level outside of the segment, for more than a burst.
 fn is_passed(
     load: &[Load],
     stretch: std::ops::Range<usize>,

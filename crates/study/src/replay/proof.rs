@@ -1,4 +1,4 @@
-//! Truth tables: simulated disks whose limits and caches are known.
+//! Error rates on simulated disks with known limits and caches.
 
 use record::Histogram;
 use record::random::SplitMix64 as Rng;
@@ -10,16 +10,16 @@ use super::warmth::warmer;
 const TRIALS: u64 = 100;
 const SLICE_S: f64 = 0.5;
 
-/// A disk for requests that are served one after the other, or `servers` at once.
+/// A disk that serves requests one after the other, or `servers` at once.
 #[derive(Clone, Copy, Debug)]
 enum Disk {
-    /// A token bucket of so many requests a second in front of a fast disk.
+    /// A token bucket of `per_s` requests a second in front of a fast disk.
     Capped { per_s: f64 },
     /// A disk without a limit, with its own service times only.
     Own { servers: usize, service_s: f64 },
 }
 
-/// A load of so many requests in flight while it is busy, in bursts and with pauses between.
+/// A load with `busy` requests in flight, in bursts with pauses in between.
 fn recorded(disk: Disk, busy: usize, seed: u64) -> Vec<Load> {
     let mut rng = Rng::of(seed, 1);
     let (mut free, mut tokens) = (vec![0.0_f64; 256], 0.0_f64);
@@ -98,7 +98,7 @@ fn a_recording_at_a_cap_is_distinguished_from_one_at_the_disks_own_speed() {
     for (disk, busy, from, to) in [
         (Disk::Capped { per_s: 3000.0 }, 16, 0.95, 1.0),
         (Disk::Capped { per_s: 500.0 }, 8, 0.95, 1.0),
-        // Its clients never wait for the limit.
+        // Its clients never reach the limit.
         (Disk::Capped { per_s: 30_000.0 }, 4, 0.0, 0.05),
         (
             Disk::Own {
@@ -168,7 +168,8 @@ fn a_recording_that_queues_throughout_is_distinguished_from_a_busy_disk() {
         ),
     ] {
         let share = share_of(40, |seed| {
-            // Without the quiet spans at its beginning and end, of which the first slices show what a request takes.
+            // Without the idle periods at its start and end, whose first slices show the latency of a request that
+            // does not wait.
             let load = recorded(disk, busy, seed);
             let load = &load[(31.0 / SLICE_S) as usize..(89.0 / SLICE_S) as usize];
             let queued = load
@@ -197,7 +198,7 @@ fn a_level_that_was_passed_elsewhere_is_no_limit() {
     assert_eq!(held(&load, SLICE_S, 0.0005), None);
 }
 
-/// Reads of a disk whose cache answers a share of them.
+/// Reads on a disk whose cache serves a share of them.
 fn reads(count: u64, hits: f64, miss_ns: f64, spread: f64, rng: &mut Rng) -> Histogram {
     let mut latency = Histogram::new();
     for _ in 0..count {
@@ -212,7 +213,7 @@ fn reads(count: u64, hits: f64, miss_ns: f64, spread: f64, rng: &mut Rng) -> His
 
 #[test]
 fn a_warmer_cache_is_distinguished_from_a_faster_disk_and_a_wider_spread() {
-    // Recorded: hits, miss, spread; replayed: the same; share of trials in which it is said.
+    // Recorded: hits, miss latency, spread; replayed: the same; range of the share of trials with the finding.
     for (then, now, from, to) in [
         ((0.0, 500e3, 0.3), (0.6, 500e3, 0.3), 0.99, 1.0),
         ((0.2, 500e3, 0.3), (0.5, 400e3, 0.4), 0.99, 1.0),
@@ -221,7 +222,7 @@ fn a_warmer_cache_is_distinguished_from_a_faster_disk_and_a_wider_spread() {
         // Recorded on a disk whose cache is hardly faster than itself.
         ((0.5, 95e3, 0.3), (0.5, 110e3, 0.3), 0.0, 0.02),
         ((0.5, 60e3, 0.3), (0.5, 120e3, 0.3), 0.0, 0.02),
-        // A faster disk, and one whose times vary more.
+        // A faster disk, and one with a larger spread.
         ((0.0, 500e3, 0.3), (0.0, 90e3, 0.3), 0.0, 0.02),
         ((0.0, 500e3, 0.3), (0.0, 300e3, 0.9), 0.0, 0.02),
         ((0.0, 500e3, 0.3), (0.0, 300e3, 1.4), 0.0, 0.02),
@@ -239,7 +240,7 @@ fn a_warmer_cache_is_distinguished_from_a_faster_disk_and_a_wider_spread() {
 
 #[test]
 fn intervals_of_percentiles_hold_the_truth_also_where_slow_requests_come_in_bunches() {
-    // Latency of lognormal kind whose median wanders from part to part.
+    // Lognormal latencies whose median wanders from part to part.
     for wander in [0.0, 0.2] {
         let truth = {
             let mut rng = Rng::of(1, 3);

@@ -1,25 +1,26 @@
-//! Detection of reads that were answered from a cache more often in the replay than in the recording.
+//! Detection of a higher share of reads served from a cache in the replay than in the recording.
 //!
-//! A cache shows as two kinds of reads: fast ones and slow ones. A queue makes two kinds as well, so that only reads
-//! are compared that found nothing else in flight. Reads are parted where the logarithms of their latencies fall
-//! apart best (Otsu, 1979), and count as two kinds only where the kinds are far apart and hardly anything lies
+//! A cache shows as two kinds of reads, fast and slow ones. A queue makes two kinds as well, so that only reads are
+//! compared that found nothing else in flight. The reads are divided where the variance between the logarithms of the
+//! kinds' latencies is largest (Otsu, 1979), and only count as two kinds if these are far apart and there is little in
 //! between.
 
 use record::Histogram;
 
-/// Minimum number of reads, recorded and replayed each, for a conclusion.
+/// Minimum number of reads for a conclusion, in the recording and in the replay.
 const MIN_READS: u64 = 200;
 /// Minimum ratio of the slow kind's median latency to the fast kind's.
 const MIN_MEDIAN_RATIO: f64 = 4.0;
 /// Minimum share of reads that each kind has.
 const MIN_KIND_SHARE: f64 = 0.03;
-/// Maximum number of reads in the middle third between the medians (of logarithms), as a share of the smaller kind's.
+/// Maximum number of reads in the middle third between the medians (of logarithms), as a share of the smaller kind's
+/// reads.
 const MAX_BETWEEN_SHARE: f64 = 0.25;
-/// Minimum by which the fast kind's share of the replay exceeds that of the recording, to which three standard errors
-/// of the difference are added.
+/// Minimum excess of the fast kind's share in the replay over that in the recording; three standard errors of the
+/// difference are added.
 const WARMER: f64 = 0.1;
 
-/// Two kinds of reads.
+/// The fast and the slow kind of reads.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ReadKinds {
     /// Share of the fast kind, 0 to 1.
@@ -30,23 +31,23 @@ pub struct ReadKinds {
     pub slow: u64,
 }
 
-/// Shares of reads that a cache answered.
+/// Shares of reads served from a cache.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Warmer {
-    /// Share of the recorded reads that a cache answered, 0 to 1.
+    /// Share of the recorded reads that were served from a cache, 0 to 1.
     pub recorded: f64,
-    /// The kinds of reads of the replay.
+    /// The kinds of reads in the replay.
     pub replayed: ReadKinds,
 }
 
-/// The replay's reads, if a cache answered more of them than of the recorded ones.
+/// The shares, if a cache served more of the replayed reads than of the recorded ones.
 pub fn warmer(recorded: &Histogram, replayed: &Histogram) -> Option<Warmer> {
     if recorded.count() < MIN_READS {
         return None;
     }
     let now = kinds(replayed)?;
-    // Also where the recorded ones are not far enough apart to be two kinds, those that were as fast as the replay's
-    // fast ones may have been answered by a cache.
+    // Even if the recorded reads are not far enough apart to be two kinds, those as fast as the replay's fast ones may
+    // have been served from a cache.
     let middle = (now.fast as f64 * now.slow as f64).sqrt();
     let as_fast = recorded.count_at_most(middle as u64) as f64 / recorded.count() as f64;
     let then = kinds(recorded).map_or(as_fast, |kinds| kinds.fast_share.max(as_fast));
@@ -59,7 +60,7 @@ pub fn warmer(recorded: &Histogram, replayed: &Histogram) -> Option<Warmer> {
     })
 }
 
-/// The two kinds of reads, where there are two.
+/// The two kinds of reads; `None` if there is only one.
 pub fn kinds(latency: &Histogram) -> Option<ReadKinds> {
     if latency.count() < MIN_READS {
         return None;
@@ -82,7 +83,7 @@ pub fn kinds(latency: &Histogram) -> Option<ReadKinds> {
     {
         return None;
     }
-    // A third of the way on either side of the middle, in logarithms.
+    // A third of the distance on either side of the middle, in logarithms.
     let (from, to) = ((fast_median as f64).ln(), (slow_median as f64).ln());
     let third = (to - from) / 3.0;
     let between = buckets

@@ -1,4 +1,4 @@
-//! Causes by the evidence, and a conclusion from the causes.
+//! Causes derived from the evidence, and the conclusion from the causes.
 
 use super::disks::DiskEvidence;
 use super::earlier_days::unusual_shift;
@@ -7,49 +7,49 @@ use super::load::LoadEvidence;
 use super::{LEVEL, MIN_CHANGE_RATIO};
 use crate::shift::{MIN_SLOTS, Shift, shift};
 
-/// Minimum superiority (or its complement) of another series that may name a cause: most values exceed most values
+/// Minimum superiority (or its complement) of another series that may be a cause: most values after exceed most values
 /// before.
 const MIN_SUPERIORITY: f64 = 0.85;
-/// Multiple of the increase of the disk's latency beyond which a response time rose for another reason too: not every
-/// I/O of a request waits for the one before.
+/// Multiple of the increase of the disk's latency beyond which a response time has a further cause: the I/Os of a
+/// request need not wait for each other.
 const EXCESS: f64 = 1.5;
-/// Share of busy time from which a disk has a queue before it that its own latency does not show.
+/// Share of busy time from which requests queue in front of a disk, which its own latency does not show.
 const SATURATED: f64 = 0.95;
-/// Ratio of a percentile's change that "nothing changed" must exclude.
+/// Ratio of a percentile's change that the conclusion "nothing changed" must exclude.
 const EXCLUDED: f64 = 1.3;
 
 /// A cause of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// The code that the marker names.
+    /// The code deployed at the marker.
     Code,
     /// The request rate.
     Load,
     /// A disk, by its name.
     Disk(String),
-    /// Another series than those of a disk, by its name.
+    /// A series other than those of a disk, by its name.
     Series(String),
 }
 
-/// The answer.
+/// The conclusion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Conclusion {
     /// The program's own code.
     Code,
     /// The request rate.
     Load,
-    /// The system below: a disk, or what another series shows.
+    /// The system below the service: a disk, or another series.
     System,
     /// Causes of more than one kind.
     Several,
     /// Response times did not change.
     NothingChanged,
-    /// Too little was recorded, or nothing that was recorded explains the change.
+    /// Too few data, or no recorded series explains the change.
     NotEnoughData,
 }
 
 impl Conclusion {
-    /// The word in documents.
+    /// The name in documents.
     pub fn name(self) -> &'static str {
         match self {
             Conclusion::Code => "code",
@@ -65,30 +65,30 @@ impl Conclusion {
 /// Strength of a conclusion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Certainty {
-    /// Some other cause could not be examined.
+    /// Another cause could not be examined.
     Low,
-    /// The cause is shown, and another may have contributed.
+    /// The cause is shown, and another may contribute.
     Medium,
-    /// The cause is shown, and the others are excluded.
+    /// The cause is shown, and all others are excluded.
     High,
 }
 
 /// A conclusion with the figures that led to it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CauseVerdict {
-    /// The answer.
+    /// The conclusion.
     pub conclusion: Conclusion,
     /// Strength of the conclusion.
     pub certainty: Certainty,
-    /// The causes, in the order in which they were found.
+    /// The causes, in the order of the analysis.
     pub causes: Vec<Cause>,
-    /// The change of each figure of response times that could be compared; the one that decided comes first.
+    /// The change of each comparable figure of response times; the decisive one first.
     pub changes: Vec<(ResponseFigure, Shift)>,
-    /// Evidence on the load.
+    /// Evidence about the load.
     pub load: Option<LoadEvidence>,
-    /// Evidence on each disk that could be compared.
+    /// Evidence about each comparable disk.
     pub disks: Vec<DiskEvidence>,
-    /// Change of each other series that could be compared.
+    /// Change of each other comparable series.
     pub series: Vec<(String, Shift)>,
 }
 
@@ -153,8 +153,8 @@ pub fn judge(observed: &Observations, moment: Moment, windows: &Windows) -> Caus
     .conclude(verdict)
 }
 
-/// True unless a share is the same in all slots: a share of nothing, or of all, has no information, and would cost
-/// the other figures some of their significance.
+/// True unless a share is the same in all slots: a constant share carries no information, and would reduce the
+/// significance of the other figures.
 fn varies(values: &[f64], windows: &Windows) -> bool {
     let both = [part(values, &windows.before), part(values, &windows.after)].concat();
     let mut known = both.into_iter().filter(|value| value.is_finite());
@@ -162,8 +162,8 @@ fn varies(values: &[f64], windows: &Windows) -> bool {
     first.is_none_or(|first| known.any(|value| (value / first - 1.0).abs() > 1e-9))
 }
 
-/// Corrects p for the number of figures (Benjamini and Hochberg, 1995). They are of the same requests: where all of
-/// them moved, each keeps its weight.
+/// Corrects p for the number of figures (Benjamini and Hochberg, 1995). The figures are of the same requests: if all
+/// of them changed, each keeps its p.
 fn correct_for_many(changes: &mut [(ResponseFigure, Shift)]) {
     let tests = changes.len();
     changes.sort_by(|(_, a), (_, b)| b.p.total_cmp(&a.p));
@@ -174,8 +174,8 @@ fn correct_for_many(changes: &mut [(ResponseFigure, Shift)]) {
     }
 }
 
-/// Certainty that no percentile changed: the intervals of all include no change, and exclude a large one. `None`
-/// where an interval does not.
+/// Certainty that no percentile changed: the intervals of all include no change, and exclude a large one. `None` if an
+/// interval does not.
 fn nothing_changed(changes: &[(ResponseFigure, Shift)]) -> Option<Certainty> {
     let percentiles = changes
         .iter()
@@ -195,7 +195,7 @@ fn nothing_changed(changes: &[(ResponseFigure, Shift)]) -> Option<Certainty> {
     }
 }
 
-/// Reasons about a change of response times in one direction: 1 slower, -1 faster.
+/// Analysis of a change of response times in one direction: 1 slower, -1 faster.
 struct CauseAnalysis<'a> {
     observed: &'a Observations,
     windows: &'a Windows,
@@ -231,8 +231,8 @@ impl CauseAnalysis<'_> {
         verdict
     }
 
-    /// The cause where neither load nor disks explain all: a series that changed, where each request makes other I/O
-    /// or there is no marker; else the code, if there is a marker.
+    /// The cause if neither load nor disks explain everything: a series that changed, if each request makes other I/O
+    /// or there is no marker; otherwise the code, if there is a marker.
     fn other_cause(&self, verdict: &CauseVerdict) -> Option<Cause> {
         let telling = |(_, shift): &&(String, Shift)| {
             shift.p <= LEVEL
@@ -248,7 +248,7 @@ impl CauseAnalysis<'_> {
         }
     }
 
-    /// True if response times changed by clearly more than the I/O of a request, at the disks' latency, did.
+    /// True if response times changed by clearly more than the I/O of a request at the disks' latency.
     fn exceeds(&self, changed: &[&DiskEvidence]) -> bool {
         let mean = |window| {
             let values = part(&self.observed.service.mean_ms, window).iter();
@@ -273,7 +273,7 @@ impl CauseAnalysis<'_> {
         let curve_known = load.is_some_and(|load| load.at_equal_rate.is_some());
         match causes {
             [] => Certainty::Low,
-            // The rate has never been so high: what the code would do at the old one cannot be seen.
+            // The rate was never this high before: how the code behaves at the old rate cannot be compared.
             _ if load_moved && !curve_known => match self.marked {
                 true => Certainty::Low,
                 false => Certainty::Medium,

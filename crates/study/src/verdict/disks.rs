@@ -6,10 +6,10 @@ use super::inputs::{DiskLayer, Observations, ObservedDisk, Windows, pairs, part}
 use super::{LEVEL, MIN_CHANGE_RATIO};
 use crate::shift::{Shift, StepEffect, shift, shift_at_equal_load};
 
-/// Smallest change of a disk's latency that counts: I/O of a changed mix differs by some percent anyway.
+/// Minimum change of a disk's latency that counts: I/O with another mix differs by some percent anyway.
 const MIN_AWAIT_RATIO: f64 = 1.2;
 
-/// Evidence from one disk.
+/// Evidence about one disk.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DiskEvidence {
     /// Name of the disk.
@@ -22,18 +22,18 @@ pub struct DiskEvidence {
     pub per_request: Option<Shift>,
     /// Change of its latency at equal IOPS, on logarithms; `None` where the IOPS do not overlap.
     pub at_equal_iops: Option<StepEffect>,
-    /// Codes of the findings that began.
+    /// Codes of the findings that began after the moment.
     pub began: Vec<EventCode>,
-    /// Share of the time in which it was busy after, 0 to 1.
+    /// Share of the time in which it was busy after the moment, 0 to 1.
     pub busy: f64,
-    /// Milliseconds of disk latency in the I/O of one request: before, after.
+    /// Disk latency of all I/O of one request in milliseconds: before, after.
     pub per_request_ms: (f64, f64),
-    /// Place of the disk among disks that lie on each other.
+    /// Position of the disk in a stack of devices.
     pub layer: DiskLayer,
 }
 
 impl DiskEvidence {
-    /// Compares the disk's series; `None` where too little was recorded.
+    /// Compares the disk's series; `None` if there are too few data.
     pub(crate) fn new(
         observed: &Observations,
         disk: &ObservedDisk,
@@ -72,7 +72,7 @@ impl DiskEvidence {
         })
     }
 
-    /// True if the disk itself changed so as to move response times in `direction`.
+    /// True if the disk itself changed in a way that moves response times in `direction`.
     pub(crate) fn changed(&self, direction: f64) -> bool {
         let more_io = self.iops.shows(LEVEL, MIN_CHANGE_RATIO) && self.iops.size() > 0.0;
         let own = |code: &EventCode| match code.finding_meaning() {
@@ -83,7 +83,7 @@ impl DiskEvidence {
         if direction > 0.0 && self.began.iter().any(own) {
             return true;
         }
-        // Its latency is that of the disks below, of which the one that is slower is named.
+        // Its latency is that of the disks below, of which the slower one is named.
         if self.layer.lies_on_others {
             return false;
         }
@@ -96,7 +96,7 @@ impl DiskEvidence {
         latency && self.at_equal_iops.map_or(!by_io, moved)
     }
 
-    /// True if a request makes clearly more I/O (or less, for a negative direction) than before.
+    /// True if a request makes clearly more I/O than before (less, for a negative direction).
     pub(crate) fn demand_moved(&self, direction: f64) -> bool {
         let moved =
             |shift: &Shift| shift.shows(LEVEL, MIN_AWAIT_RATIO) && shift.size() * direction > 0.0;

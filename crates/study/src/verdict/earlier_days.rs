@@ -1,18 +1,18 @@
-//! Response times of the same hours on earlier days: a rise that comes each morning is usual.
+//! Response times in the same hours of earlier days: a rise that happens each morning is usual.
 
 use super::inputs::{Windows, part};
 use crate::distribution::{student_quantile, student_tail};
 use crate::noise::mean;
 use crate::shift::{MIN_SLOTS, Shift, logs, shift, step_effect, upper};
 
-/// Standard deviation of a 90th percentile over that of the mean of as many normal values.
+/// Standard deviation of a 90th percentile divided by that of the mean, for normal values.
 const UPPER_SPREAD: f64 = 1.71;
 
-/// Number of days that the noise within days counts for in the estimate of how much days differ.
+/// Weight of the noise within days in the estimate of the variation between days, in days.
 const WITHIN_DAY_NOISE_DAYS: f64 = 4.0;
 
-/// Change of a series beyond the usual one of these hours. The mean change of the earlier days is taken out. How much
-/// these changes differ from day to day widens the interval, and the change must show against that too.
+/// Change of a series beyond the usual change in these hours. The mean change of the earlier days is subtracted. The
+/// variation of these changes between days widens the interval, and the change must be significant with it too.
 pub(crate) fn unusual_shift(values: &[f64], windows: &Windows) -> Option<Shift> {
     let before = part(values, &windows.before);
     let days = windows.days.iter();
@@ -39,22 +39,22 @@ pub(crate) fn unusual_shift(values: &[f64], windows: &Windows) -> Option<Shift> 
     Some(change)
 }
 
-/// Scatter of a day's change around the mean of the earlier ones.
+/// Scatter of a day's change around the mean of the earlier days.
 struct Days {
-    /// Variance of the change of a day by the noise within it.
+    /// Variance of the change of a day from the noise within it.
     within: f64,
-    /// Variance of the change from day to day.
+    /// Variance of the change between days.
     variance: f64,
-    /// Degrees of freedom of that.
+    /// Degrees of freedom of that variance.
     degrees: f64,
-    /// Mean change of the 90th percentile beyond that of the level.
+    /// Mean change of the 90th percentile in excess of that of the level.
     upper: f64,
     count: f64,
 }
 
 impl Days {
-    /// Estimates how much days differ. A few days are little evidence of it, so their variance is moderated by that
-    /// of the noise within them (Smyth, 2004).
+    /// Estimates the variation between days. With a few days it is imprecise, so the variance is moderated by that of
+    /// the noise within them (Smyth, 2004).
     fn new(days: &[LevelChange]) -> Self {
         let of =
             |figure: fn(&LevelChange) -> f64| -> Vec<f64> { days.iter().map(figure).collect() };
@@ -77,7 +77,7 @@ impl Days {
         self.variance * (1.0 + 1.0 / self.count)
     }
 
-    /// Probability that a day that is like the others is this far from their mean.
+    /// Probability that an ordinary day is this far from the mean of the others.
     fn tail(&self, distance: f64) -> f64 {
         match self.of_distance() {
             variance if variance > 0.0 => student_tail(distance / variance.sqrt(), self.degrees),
@@ -85,14 +85,15 @@ impl Days {
         }
     }
 
-    /// Half of the 95 % interval that the days add to that of the change itself, which has the noise within the day.
+    /// Half of the 95 % interval that the days add to that of the change itself, which includes the noise within the
+    /// day.
     fn uncertainty(&self) -> f64 {
         let more = (self.of_distance() - self.within).max(0.0);
         student_quantile(0.05, self.degrees) * more.sqrt()
     }
 }
 
-/// Change of an earlier day, on logarithms.
+/// Change of an earlier day, as logarithms.
 struct LevelChange {
     level: f64,
     /// Standard error of the level.
@@ -101,7 +102,7 @@ struct LevelChange {
     upper: f64,
 }
 
-/// `None` where there are too few values to compare.
+/// The change; `None` if there are too few values.
 fn level_change(before: &[f64], after: &[f64]) -> Option<LevelChange> {
     let (before, after) = (logs(before), logs(after));
     if before.len() < MIN_SLOTS || after.len() < MIN_SLOTS {

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::watch::EventCode;
 
-/// Response times of a service, a value per slot. Slots without requests have NaN for times and shares.
+/// Response times of a service, one value per slot. Slots without requests have NaN for times and shares.
 #[derive(Clone, Debug, Default)]
 pub struct ServiceTimes {
     /// Requests in the slot.
@@ -30,13 +30,13 @@ pub enum ResponseFigure {
     P95,
     /// 99th percentile.
     P99,
-    /// Share of requests that took longer than so many milliseconds.
+    /// Share of requests that took longer than this number of milliseconds.
     Above(f64),
 }
 
 impl ServiceTimes {
-    /// The series of each figure, with NaN where a slot has too few requests for it: a percentile has no meaning
-    /// unless about one request lies beyond it.
+    /// The series of each figure, with NaN if a slot has too few requests for it: a percentile is meaningful only if
+    /// about one request is beyond it.
     pub(crate) fn metrics(&self) -> Vec<(ResponseFigure, Vec<f64>)> {
         let with = |values: &[f64], least: f64| -> Vec<f64> {
             let pairs = values.iter().zip(&self.requests);
@@ -49,8 +49,8 @@ impl ServiceTimes {
             (ResponseFigure::P95, with(&self.p95_ms, 20.0)),
             (ResponseFigure::P99, with(&self.p99_ms, 100.0)),
         ];
-        // Half a request of a usual slot more, so that a share that rises from nothing is a ratio. The same in all
-        // slots: a share that stays what it is must not change with the number of requests.
+        // Half a request of a usual slot is added, so that a share that rises from zero has a ratio. It is the same in
+        // all slots: a constant share must not change with the number of requests.
         let known = self.requests.iter().filter(|x| x.is_finite() && **x > 0.0);
         let known: Vec<f64> = known.copied().collect();
         let half = 0.5 / crate::noise::mean(&known).max(1.0);
@@ -62,7 +62,7 @@ impl ServiceTimes {
     }
 }
 
-/// A finding on a disk while it lasted.
+/// A finding on a disk, with its duration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiskFinding {
     /// Code of the finding.
@@ -71,7 +71,7 @@ pub struct DiskFinding {
     pub slots: Range<usize>,
 }
 
-/// A disk below the service, a value per slot; NaN where it was not recorded.
+/// A disk below the service, one value per slot; NaN if it was not recorded.
 #[derive(Clone, Debug, Default)]
 pub struct ObservedDisk {
     /// Name of the disk, with the host's where there are several.
@@ -84,21 +84,21 @@ pub struct ObservedDisk {
     pub busy: Vec<f64>,
     /// Findings on the disk.
     pub findings: Vec<DiskFinding>,
-    /// Place of the disk among disks that lie on each other.
+    /// Position of the disk in a stack of devices.
     pub layer: DiskLayer,
 }
 
-/// Place of a disk among disks that lie on each other: arrays, mapped devices, their members.
+/// Position of a disk in a stack of devices: arrays, mapped devices, their members.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DiskLayer {
-    /// True if the disk lies on others, whose latency is in its own.
+    /// True if the disk lies on others, whose latency is included in its own.
     pub lies_on_others: bool,
-    /// True if others lie on the disk: not all of its I/O is the service's, since a check of an array reads the
-    /// members too.
+    /// True if others lie on the disk: not all of its I/O is the service's, since a check of an array also reads its
+    /// members.
     pub carries_others: bool,
 }
 
-/// Any other series that may name a cause, such as cache evictions a second.
+/// Any other series that may be a cause, such as cache evictions a second.
 #[derive(Clone, Debug)]
 pub struct NamedSeries {
     /// Name of the series.
@@ -107,7 +107,7 @@ pub struct NamedSeries {
     pub values: Vec<f64>,
 }
 
-/// Observations of a service and what is below it, on one time axis.
+/// Observations of a service and the system below it, on one time axis.
 #[derive(Clone, Debug, Default)]
 pub struct Observations {
     /// Length of a slot, in seconds.
@@ -123,13 +123,13 @@ pub struct Observations {
 /// A moment to judge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moment {
-    /// First slot after it.
+    /// First slot after the moment.
     pub slot: usize,
-    /// True if a marker (a deploy) is there; false for a change that was found in the series.
+    /// True if it is a marker (a deploy); false for a change that was detected in the series.
     pub marked: bool,
 }
 
-/// Slots that are compared.
+/// Slot ranges that are compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Windows {
     /// Slots before the moment.
@@ -140,14 +140,14 @@ pub struct Windows {
     pub days: Vec<(Range<usize>, Range<usize>)>,
 }
 
-/// Number of slots after a moment that are left out: a service that starts again is slow at first.
+/// Number of slots after a moment that are left out: a service that restarts is slow at first.
 const SETTLE_SLOTS: usize = 1;
-/// Earlier days that are examined.
+/// Maximum number of earlier days that are examined.
 const MAX_DAYS: usize = 7;
 
 impl Windows {
-    /// Windows of at most `width` slots around `slot` in a series of `count` slots, of which a day has `day`.
-    /// `bounds` are other changes between which the windows must stay.
+    /// Windows of at most `width` slots around `slot` in a series of `count` slots, with `day` slots a day. `bounds`
+    /// are other changes that the windows must not cross.
     pub fn around(
         slot: usize,
         width: usize,

@@ -1,4 +1,4 @@
-//! Load as a cause: a response time that moved along its curve over the request rate.
+//! Load as a cause: a response time that followed its curve over the request rate.
 
 use super::earlier_days::unusual_shift;
 use super::inputs::{Observations, Windows, pairs};
@@ -8,16 +8,16 @@ use crate::shift::{Shift, StepEffect, shift_at_equal_load};
 /// Changes of the request rate, and of the response time at equal rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LoadEvidence {
-    /// Change of the request rate, beyond that of the same hours of earlier days.
+    /// Change of the request rate, in excess of that in the same hours of earlier days.
     pub rate: Shift,
-    /// Change of the response time at equal rate, on logarithms; `None` where the rates before and after do not
-    /// overlap, so that the curve cannot be compared.
+    /// Change of the response time at equal rate, as a logarithm; `None` if the rates before and after do not overlap,
+    /// so that the curve cannot be compared.
     pub at_equal_rate: Option<StepEffect>,
 }
 
 impl LoadEvidence {
     /// Compares the rate and the response time `metric`. Earlier days count as before, so that a rate that is new
-    /// today can be compared where it occurred then.
+    /// today can be compared if it occurred then.
     pub(crate) fn new(observed: &Observations, metric: &[f64], windows: &Windows) -> Option<Self> {
         let requests = &observed.service.requests;
         let rate = unusual_shift(requests, windows)?;
@@ -39,12 +39,12 @@ impl LoadEvidence {
         })
     }
 
-    /// True if the rate moved in the direction that makes the response time move as it did.
+    /// True if the rate changed in the direction that explains the change of the response time.
     pub(crate) fn moved(&self, direction: f64) -> bool {
         self.rate.shows(LEVEL, MIN_CHANGE_RATIO) && self.rate.size() * direction > 0.0
     }
 
-    /// True if the rate moved so, and at equal rate no change is left to explain, or none can be seen.
+    /// True if the rate changed in that direction, and at equal rate no change remains, or none can be shown.
     pub(crate) fn explains(&self, direction: f64) -> bool {
         let left = |effect: StepEffect| {
             effect.p <= LEVEL && effect.size * direction >= MIN_CHANGE_RATIO.ln()

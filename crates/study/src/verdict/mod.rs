@@ -1,7 +1,7 @@
-//! Response times changed: was it the code, the load, or the system below?
+//! Cause of changed response times: the code, the load, or the system below.
 //!
-//! All series have one value per slot of time (a minute). Two windows around a moment are compared, and the same
-//! hours of earlier days tell how much such windows differ anyway.
+//! All series have one value per time slot (a minute). Two windows around a moment are compared, and the same hours of
+//! earlier days show how much such windows usually differ.
 //!
 //! | cause | seen as |
 //! | --- | --- |
@@ -32,7 +32,7 @@ pub use inputs::{
 };
 pub use load::LoadEvidence;
 
-/// Largest p of a change that counts.
+/// Maximum p of a change that counts.
 pub(crate) const LEVEL: f64 = 0.01;
-/// Smallest change of a response time that counts, as a ratio.
+/// Minimum change of a response time that counts, as a ratio.
 pub(crate) const MIN_CHANGE_RATIO: f64 = 1.1;

@@ -1,5 +1,5 @@
-//! Verdicts on series that were recorded: those of `bench/serve-play`, whose truth is known, and PetShop's issues of
-//! five points each.
+//! Verdicts on recorded series: those of `bench/serve-play`, with known causes, and PetShop's issues of five points
+//! each.
 
 use super::*;
 
@@ -45,7 +45,7 @@ impl<'a> Table<'a> {
     }
 }
 
-/// A case of `bench/serve-play`, whose file has the seconds that it saw, and what is true of it.
+/// A case of `bench/serve-play`: its file with the recorded seconds, and its true cause.
 struct Case {
     name: &'static str,
     marked: bool,

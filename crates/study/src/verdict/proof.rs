@@ -1,4 +1,4 @@
-//! Share of right verdicts on simulated services whose truth is known.
+//! Share of right verdicts on simulated services with known causes.
 
 use crate::watch::EventCode;
 
@@ -6,7 +6,7 @@ use super::scenario::{Event, SCENARIOS, Scenario, Service};
 use super::*;
 use crate::simulate::Rng;
 
-/// Slots of a day: minutes.
+/// Slots of a day, in minutes.
 const DAY: usize = 1440;
 const WIDTH: usize = 40;
 const EARLIER_DAYS: usize = 3;
@@ -53,7 +53,7 @@ fn simulate(events: &[Event], rng: &mut Rng) -> Observations {
         Event::Scrub(_) => Some(EventCode::ScrubHurts),
         _ => None,
     });
-    // A finding needs a while to be found, and not all are.
+    // A finding takes a while to be detected, and some are not.
     disk.findings = found
         .filter(|_| rng.uniform() < 0.7)
         .map(|code| DiskFinding {
@@ -69,12 +69,12 @@ fn simulate(events: &[Event], rng: &mut Rng) -> Observations {
     observed
 }
 
-/// Part of the seeds on which the rules were tuned.
+/// The seeds on which the rules were tuned.
 const TUNED: u64 = 17;
-/// Part of those that the long proof reports on.
+/// Other seeds, for the long proof.
 const UNSEEN: u64 = 23;
 
-/// Verdicts of a scenario over so many seeds: how often each.
+/// Verdicts of a scenario over this number of seeds, each with its count.
 fn played(scenario: &Scenario, part: u64, seeds: u64) -> Vec<(Conclusion, usize)> {
     let mut counts: Vec<(Conclusion, usize)> = Vec::new();
     for seed in 0..seeds {

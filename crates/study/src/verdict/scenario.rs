@@ -1,6 +1,6 @@
-//! A simulated service whose truth is known. A request takes processor time, which queues, and some I/Os of one disk,
-//! one after the other, which queue too. The rate follows the hour and wanders; response times of a minute scatter
-//! around what the queues give, with memory. The tests of `serve` play it too.
+//! A simulated service with known causes. A request takes processor time, which queues, and some I/Os of one disk, one
+//! after the other, which queue too. The rate follows the hour and wanders; response times of a minute scatter around
+//! those of the queues, with autocorrelation. The tests of `serve` use it too.
 
 use record::random::SplitMix64 as Rng;
 
@@ -10,7 +10,7 @@ const DAY: i64 = 1440;
 /// An event at the moment, with its strength.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Event {
-    /// Each request sleeps for this many milliseconds more.
+    /// Each request sleeps for this many additional milliseconds.
     Sleep(f64),
     /// The I/Os of each request are multiplied by this factor.
     MoreIo(f64),
@@ -20,15 +20,15 @@ pub(crate) enum Event {
     MoreLoad(f64),
     /// The disk's limit falls to this multiple of the load.
     Cap(f64),
-    /// The disk answers nothing for some seconds of a minute, again and again.
+    /// The disk repeatedly completes nothing for some seconds of a minute.
     Stalls,
-    /// A check of the array runs beside, and multiplies the latency by this factor.
+    /// A check of the array runs at the same time, and multiplies the latency by this factor.
     Scrub(f64),
     /// The cache is too small, which multiplies the I/Os by this factor, and evicts.
     Evictions(f64),
 }
 
-/// A kind of run, and the conclusion that is right.
+/// A kind of run, and its right conclusion.
 pub(crate) struct Scenario {
     pub(crate) name: &'static str,
     pub(crate) events: fn(&mut Rng) -> Vec<Event>,
@@ -116,7 +116,7 @@ pub(crate) const SCENARIOS: [Scenario; 11] = [
     },
 ];
 
-/// Noise that keeps a share of its last value.
+/// Autoregressive noise.
 #[derive(Default)]
 struct AutoregressiveNoise(f64);
 
@@ -127,7 +127,7 @@ impl AutoregressiveNoise {
     }
 }
 
-/// Time in a queue and its server at a load below 1; beyond, the queue of a minute.
+/// Time in a queue and its server for a load below 1; beyond it, the queue of a minute.
 fn queued(service_ms: f64, load: f64) -> f64 {
     service_ms / (1.0 - load.min(0.97)) + service_ms * 200.0 * (load - 0.97).max(0.0)
 }
@@ -152,7 +152,7 @@ pub(crate) struct Service {
 }
 
 impl Service {
-    /// The next minute of the service, in which these events last.
+    /// The next minute of the service, during these events.
     pub(crate) fn next(&mut self, minute: i64, events: &[Event], rng: &mut Rng) -> Minute {
         const RATE: f64 = 200.0;
         const CPU_MS: f64 = 4.0;
@@ -183,7 +183,7 @@ impl Service {
         }
         let asked = rate * ios;
         let iops = asked.min(limit);
-        // What is beyond the limit waits in the service's pool, so that the disk sees a queue of bounded length.
+        // Requests beyond the limit wait in the service's pool, so that the disk has a queue of bounded length.
         let over = (asked / limit - 0.85).max(0.0);
         let busy = (iops * IO_MS * slower / 1000.0 / CHANNELS).min(0.99);
         let noise = (0.08 * self.of_disk.next(0.5, rng)).exp();

@@ -1,4 +1,4 @@
-//! Verdicts on an array and its members, which a check reads beside the service.
+//! Verdicts on an array and its members, which a check reads at the same time as the service.
 
 use super::*;
 use crate::simulate::Rng;
@@ -15,7 +15,7 @@ fn step(rng: &mut Rng, before: f64, after: f64) -> Vec<f64> {
         .collect()
 }
 
-/// A service on a mirror of two, of which a check begins at the moment.
+/// A service on a mirror of two disks, of which a check begins at the moment.
 fn checked(found: &[EventCode]) -> Observations {
     let mut rng = Rng::new(1);
     let response = step(&mut rng, 20.0, 40.0);

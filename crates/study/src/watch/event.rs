@@ -1,4 +1,4 @@
-//! A finding of a watch: an event with a start and an end.
+//! A finding of `watch`: an event with a start and an end.
 
 use record::sample::SampleTime;
 use record::{Severity, Subject};
@@ -16,8 +16,8 @@ pub struct EventFigure {
     pub value: f64,
 }
 
-/// An event that was found while watching. It appears once: it begins, its figures may change while it lasts, and it
-/// ends.
+/// An event that was detected while watching. Each is reported when it begins, at most once a minute while it lasts,
+/// and when it ends.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WatchEvent {
@@ -31,11 +31,11 @@ pub struct WatchEvent {
     pub subject: Subject,
     /// The subject's name: the device's, or `host`.
     pub name: String,
-    /// Start of its cause, which is before it was found.
+    /// Start of its cause, which is before its detection.
     pub began: SampleTime,
     /// Last time at which its cause was seen; `None` while it lasts.
     pub ended: Option<SampleTime>,
-    /// A sentence: what was seen, with its figures.
+    /// Description in a sentence, with the figures.
     pub text: String,
     /// Advice, in a sentence.
     pub advice: String,
@@ -43,7 +43,7 @@ pub struct WatchEvent {
     pub figures: Vec<EventFigure>,
 }
 
-/// Change of an event.
+/// Kind of change of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangeKind {
     /// The event was found.
@@ -52,15 +52,15 @@ pub enum ChangeKind {
     Updated,
     /// The cause of the event is gone.
     Closed,
-    /// The event lasts, and no sample follows: when it ends is unknown.
+    /// The event lasts, but no sample follows: its end is unknown.
     Unfinished,
 }
 
 /// An event, and what happened to it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EventChange {
-    /// The change.
+    /// Kind of change.
     pub kind: ChangeKind,
-    /// The event as it stands.
+    /// The event after the change.
     pub event: WatchEvent,
 }

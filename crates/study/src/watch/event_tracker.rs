@@ -1,4 +1,4 @@
-//! Makes events of repeated sightings.
+//! Combines repeated sightings to events.
 
 use record::Nanos;
 use record::sample::SampleTime;
@@ -7,10 +7,10 @@ use super::event::{ChangeKind, EventChange, EventFigure, WatchEvent};
 use super::rule::Sighting;
 use super::rules::EventCode;
 
-/// Interval at which it is reported that an event lasts.
+/// Interval at which a lasting event is reported.
 const UPDATE: Nanos = Nanos::from_secs(60);
 
-/// An event that lasts.
+/// A lasting event.
 struct Entry {
     event: WatchEvent,
     /// Last time at which its cause was seen.
@@ -19,7 +19,7 @@ struct Entry {
     reported: Nanos,
 }
 
-/// The events that last.
+/// The lasting events.
 #[derive(Default)]
 pub(super) struct EventTracker {
     entries: Vec<Entry>,
@@ -27,7 +27,7 @@ pub(super) struct EventTracker {
 }
 
 impl EventTracker {
-    /// Takes a sighting of now, which begins a new event or continues one.
+    /// Adds a present sighting, which begins a new event or continues one.
     pub(super) fn enter(
         &mut self,
         code: EventCode,
@@ -64,7 +64,7 @@ impl EventTracker {
         })
     }
 
-    /// Enters a sighting of one moment only: an event that is over as it begins.
+    /// Adds a sighting of a single moment: an event that ends as it begins.
     pub(super) fn note(
         &mut self,
         code: EventCode,
@@ -91,8 +91,8 @@ impl EventTracker {
         self.close(is_over)
     }
 
-    /// Ends all events where no sample follows the one at `last`. Events seen in that sample are unfinished: a rule
-    /// looks once a second.
+    /// Ends all events when no sample follows the one at `last`. Events seen in that sample are unfinished: a rule
+    /// runs once a second.
     pub(super) fn finish(&mut self, last: SampleTime) -> Vec<EventChange> {
         let mut changes =
             self.close(|entry| last.elapsed - entry.seen.elapsed >= Nanos::from_secs(1));
@@ -115,7 +115,7 @@ impl EventTracker {
         .collect()
     }
 
-    /// The events that last, the oldest first.
+    /// The lasting events, the oldest first.
     pub(super) fn open(&self) -> impl Iterator<Item = &WatchEvent> {
         self.entries.iter().map(|entry| &entry.event)
     }
@@ -222,7 +222,7 @@ mod tests {
             .enter(code, sighting(Severity::Note), at(76))
             .unwrap();
         assert_eq!((again.kind, again.event.id), (ChangeKind::Opened, 2));
-        // Seen in the last sample, it is not over where the samples end.
+        // A cause seen in the last sample is not over when the samples end.
         let last = tracker.finish(at(76));
         assert_eq!(
             (last[0].kind, last[0].event.ended),

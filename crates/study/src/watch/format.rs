@@ -12,7 +12,7 @@ pub(super) fn rate(bytes: f64) -> String {
     format!("{} MiB/s", digits(bytes / 1_048_576.0))
 }
 
-/// A number with three digits that count.
+/// A number with three significant digits.
 pub(super) fn digits(value: f64) -> String {
     match value.abs() {
         v if v < 9.995 => format!("{value:.2}"),

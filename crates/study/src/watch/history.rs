@@ -5,15 +5,15 @@ use std::collections::{HashMap, HashSet};
 use record::Nanos;
 use record::sample::{ArraySample, DeviceId, DeviceKind, DeviceSample, Flow, Sample, SampleTime};
 
-/// Samples that are shorter are put together until they make a point of this length.
+/// Minimum length of a point; shorter samples are combined.
 const POINT: Nanos = Nanos(950_000_000);
 /// Maximum number of points kept of a device.
 const MAX_POINTS: usize = 300;
-/// Maximum number of points kept of all devices together (some 20 MB), where there are thousands of devices.
+/// Maximum number of points of all devices together (some 20 MB), for hosts with thousands of devices.
 const MAX_TOTAL_POINTS: usize = 100_000;
-/// Minimum number of points kept of each device: what the rule that looks back furthest needs.
+/// Minimum number of points kept for each device: the number that the rule with the longest window needs.
 const MIN_POINTS: usize = 100;
-/// Number of points for which room is made, and which are dropped, at once.
+/// Number of points that are allocated, and dropped, at once.
 const STEP: usize = 32;
 
 /// Requests of one kind in a point.
@@ -23,14 +23,14 @@ pub(super) struct FlowPoint {
     pub(super) ops: f64,
     /// Bytes a second.
     pub(super) bytes: f64,
-    /// Mean wait in seconds; `None` where none completed, or it is not known.
+    /// Mean wait in seconds; `None` if no request completed, or it is unknown.
     pub(super) wait: Option<f64>,
 }
 
-/// A kind of requests within a point.
+/// Selects a kind of requests of a point.
 pub(super) type FlowKindPoint = fn(&Point) -> &FlowPoint;
 
-/// A device in about a second.
+/// State of a device in about a second.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Point {
     /// End of the interval.
@@ -131,8 +131,8 @@ struct Series {
     sums: Sums,
     /// True if it was in the last sample.
     is_there: bool,
-    /// Number of points since the device did anything. A device that did nothing for as long as points are kept has
-    /// none.
+    /// Number of points since the last activity of the device. A device that was idle for as long as points are kept
+    /// has none.
     quiet: usize,
 }
 
@@ -146,7 +146,7 @@ pub(super) struct DeviceHistory {
 }
 
 impl DeviceHistory {
-    /// Takes a sample; true if it completes a point.
+    /// Adds a sample; true if it completes a point.
     pub(super) fn take(&mut self, sample: &Sample) -> bool {
         self.ended_point = self.add(sample);
         self.ended_point
@@ -162,7 +162,7 @@ impl DeviceHistory {
             let series = self.series.entry(id).or_default();
             series.is_there = true;
             if device.reset || device.all.iops.is_none() {
-                // What comes next does not follow what was before.
+                // The next point does not follow the earlier ones.
                 series.points.clear();
                 series.sums = Sums::default();
             } else {
@@ -186,7 +186,7 @@ impl DeviceHistory {
         true
     }
 
-    /// Number of points so far.
+    /// Number of points since the start.
     pub(super) fn count(&self) -> u64 {
         self.count
     }
@@ -202,16 +202,16 @@ impl DeviceHistory {
         self.length = Nanos(0);
     }
 
-    /// Points of a device, the oldest first: the last minutes of a device that does anything, or did. Empty for one
-    /// that did nothing all that time.
+    /// Points of a device, the oldest first: the last minutes, if the device was active in them. Empty for a device
+    /// that was idle all that time.
     pub(super) fn all(&self, id: DeviceId) -> &[Point] {
         self.series
             .get(&id)
             .map_or(&[][..], |series| &series.points)
     }
 
-    /// Points of the last seconds, but at least `least` of them. `None` where there are fewer, or they do not reach
-    /// back as far.
+    /// Points of the last `seconds`, but at least `least` of them. `None` if there are fewer, or they do not cover
+    /// that time.
     pub(super) fn last(&self, id: DeviceId, seconds: f64, least: usize) -> Option<&[Point]> {
         let points = self.all(id);
         let mut length = 0.0;
@@ -231,7 +231,7 @@ impl Series {
         !self.points.is_empty()
     }
 
-    /// Ends a point. `in_use`: the device belongs to something that is at work, even if it does nothing itself.
+    /// Ends a point. `in_use`: the device belongs to an active array, even if it is idle itself.
     fn end_point(&mut self, end: SampleTime, most: usize, in_use: bool) {
         if self.sums.seconds <= 0.0 {
             return;
@@ -303,7 +303,7 @@ pub(super) fn mean_of(points: &[Point], part: FlowKindPoint) -> FlowPoint {
     }
 }
 
-/// Mean of a value that all points have; `None` where one does not.
+/// Mean of a value over the points; `None` if a point lacks it.
 pub(super) fn mean_known(points: &[Point], value: fn(&Point) -> Option<f64>) -> Option<f64> {
     let mut sum = 0.0;
     for point in points {
@@ -324,8 +324,8 @@ pub(super) fn variation(values: &[f64]) -> f64 {
     }
 }
 
-/// Share by which counts of a rate that is held by the clock vary from point to point: requests in flight complete
-/// together, just before or just after the point ends. Such errors do not add up.
+/// Relative variation of counts from point to point at a rate that is granted by the clock: requests in flight
+/// complete together, just before or just after the end of a point. Such errors do not accumulate.
 pub(super) fn jitter(in_flight: f64, ops_in_point: f64) -> f64 {
     if ops_in_point > 0.0 {
         0.5 * in_flight / ops_in_point

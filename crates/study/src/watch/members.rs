@@ -20,7 +20,7 @@ pub(super) fn arrays(sample: &Sample) -> impl Iterator<Item = &DeviceSample> {
         .filter(|device| device.device.kind == DeviceKind::Array)
 }
 
-/// True if an array fills a member or changes its layout, so that its members do different things.
+/// True if an array rebuilds a member or changes its layout, so that its members have different work.
 pub(super) fn is_rebuilt(array: &DeviceSample) -> bool {
     let action = array.array.as_ref().and_then(|state| state.action);
     matches!(action, Some(SyncAction::Recover | SyncAction::Reshape))

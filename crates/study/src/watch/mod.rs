@@ -1,8 +1,8 @@
 //! Findings about the disks of a host, from moment to moment: samples in, events out.
 //!
-//! A [`Watch`] is shown one sample after the other, of any length: just taken, replayed from a
-//! recording, or read from a log. Each rule observes the last seconds or minutes and reports what
-//! it sees now; the [`event_tracker`] turns these sightings into events, each with one start and one end.
+//! A [`Watch`] is given one sample after the other, of any length: live, replayed from a recording, or read from a
+//! log. Each rule observes the last seconds or minutes and reports its present sightings; the [`event_tracker`]
+//! combines these sightings to events, each with one start and one end.
 //!
 //! The crate's proofs measure the rules' error rates on simulated hosts.
 
@@ -32,21 +32,21 @@ use rule::{Devices, Rule, RuleInput};
 pub use rules::EventCode;
 pub(crate) use rules::FindingMeaning;
 
-/// Watches a host.
+/// The watch of a host.
 pub struct Watch {
     rules: Vec<(EventCode, Box<dyn Rule + Send>)>,
-    /// The devices that are requested; none means all.
+    /// The requested devices; empty for all.
     names: Vec<String>,
     history: DeviceHistory,
     tracker: EventTracker,
     /// The moment of the last sample.
     last: SampleTime,
-    /// Findings of the last sample without a predecessor.
+    /// Findings of the last sample that had no predecessor.
     alone: Vec<(EventCode, Subject)>,
 }
 
 impl Watch {
-    /// A watch that has seen nothing yet.
+    /// A watch without any sample yet.
     pub fn new(settings: Settings) -> Watch {
         Watch {
             rules: rules::all(&settings),
@@ -58,8 +58,7 @@ impl Watch {
         }
     }
 
-    /// Examines a sample, and returns which events began, continued or ended. Samples come in order of
-    /// their time.
+    /// Examines a sample, and returns the events that began, changed or ended. Samples must be in order of time.
     pub fn observe(&mut self, sample: &Sample) -> Vec<EventChange> {
         if let Some(Gap::Suspended(_) | Gap::Unseen(_)) = sample.gap {
             self.history.clear();
@@ -91,8 +90,8 @@ impl Watch {
         changes
     }
 
-    /// Examines a sample that no other of its run comes before or after, as in a log of one report. Its findings
-    /// begin and end with it, and are not repeated where the run before had them too.
+    /// Examines a sample without a predecessor or successor in its run, as in a log with one report. Its findings
+    /// begin and end with it, and are not repeated if the run before had them too.
     pub fn see_alone(&mut self, sample: &Sample) -> Vec<EventChange> {
         let mut changes = Vec::new();
         let mut seen = Vec::new();
@@ -107,7 +106,7 @@ impl Watch {
         changes
     }
 
-    /// Ends all events: the log is over.
+    /// Ends all events at the end of the log.
     pub fn finish(&mut self) -> Vec<EventChange> {
         self.tracker.finish(self.last)
     }

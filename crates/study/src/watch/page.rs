@@ -5,12 +5,12 @@ use std::collections::{HashMap, VecDeque};
 use record::Nanos;
 use record::sample::{DeviceId, Sample, SampleTime, TimeOverLimits, VendorPage};
 
-/// Time for which pages are examined, and number of pages where these are longer.
+/// Time for which pages are examined, and minimum number of pages, if these are longer.
 const WINDOW: Nanos = Nanos::from_secs(10);
 const LENGTHS: u64 = 3;
-/// Share of a page's time over a cap from which the page counts.
+/// Minimum share of a page's time over a cap from which the page counts.
 const SHARE: f64 = 0.05;
-/// Number of pages that must exceed the share: a single burst for an instant fills one.
+/// Minimum number of pages that exceed the share: a single short burst fills only one.
 const PAGES: usize = 2;
 
 /// Content of one page.
@@ -24,7 +24,7 @@ struct PageContent {
     bytes: f64,
 }
 
-/// Shares of the time over the caps, of a volume.
+/// Shares of the time in which a volume was over its caps.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TimeOverCap {
     /// Vendor of the page.
@@ -44,7 +44,7 @@ pub(super) struct Pages {
 }
 
 impl Pages {
-    /// Takes the times of a sample's pages over one pair of caps, on operations and on bytes.
+    /// Adds the times of a sample's pages over one pair of caps, on operations and on bytes.
     pub(super) fn take(&mut self, sample: &Sample, caps: fn(&TimeOverLimits) -> (Nanos, Nanos)) {
         for device in &sample.devices {
             let Some(page) = &device.vendor else {
@@ -74,12 +74,12 @@ impl Pages {
         });
     }
 
-    /// True if a volume's page was seen lately, so that nothing needs to be concluded from its counters.
+    /// True if a page of the volume was seen recently, so that nothing needs to be concluded from its counters.
     pub(super) fn has(&self, id: DeviceId) -> bool {
         self.pages.contains_key(&id)
     }
 
-    /// Share of the time for which a volume was over its caps lately; `None` where it was not.
+    /// Shares of the time in which a volume was recently over its caps; `None` if it was not.
     pub(super) fn over(&self, id: DeviceId) -> Option<TimeOverCap> {
         let pages = self.pages.get(&id)?;
         let is_over = |page: &&PageContent| page.ops.max(page.bytes) >= SHARE;

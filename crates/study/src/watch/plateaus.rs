@@ -1,13 +1,12 @@
-//! Rates too flat to be a disk's own, from counters alone.
+//! Rates too flat to be a disk's own limit, from counters alone.
 //!
-//! The test is that of [`crate::plateau`]: the count keeps to a line as only a grant by the clock
-//! does. In watching, the programs' demand is unknown: a program that sends a fixed number
-//! of requests a second makes a flat rate too. So requests must also wait: longer than this disk was
-//! seen to take, or so long that no disk that answers takes it.
+//! The test is that of [`crate::plateau`]: the cumulative count follows a line as only a grant by the clock does. In
+//! `watch`, the programs' demand is unknown: a program that sends a fixed number of requests a second makes a flat
+//! rate too. Therefore requests must also wait: longer than this disk was seen to take, or longer than any healthy
+//! disk takes.
 //!
-//! Nor does a load continue without a pause forever: a database waits for a moment at each checkpoint. A second
-//! in which a disk was not asked for something all the time says nothing about what it gives, and a few such
-//! among the others are left out, with the second after each.
+//! A load does not continue without pauses: a database waits briefly at each checkpoint. A second in which a disk was
+//! not busy throughout does not show its limit; a few such seconds are left out, each with the second after it.
 
 use std::iter;
 
@@ -19,26 +18,26 @@ use crate::plateau::{
     MIN_SLICES_REPEATED, Plateau, Throughput, assess_often, few, without_outliers,
 };
 
-/// Time that is examined, in seconds, and least number of points.
+/// Window in seconds, and minimum number of points.
 const WINDOW_S: f64 = 80.0;
 const MIN_POINTS: usize = MIN_SLICES_REPEATED;
-/// Variation, as a share of a rate and alongside jitter, above which the rate is not flat however it returns to its
-/// line.
+/// Variation, as a share of a rate and in addition to jitter, above which the rate is not flat even if it returns to
+/// its line.
 const FLAT_VARIATION: f64 = 0.03;
-/// Share of the time with something in flight that nearly all points must have, and the share of points.
+/// Minimum share of the time with something in flight in nearly all points, and the share of these points.
 const BUSY_SHARE: f64 = 0.9;
 const BUSY_POINT_SHARE: f64 = 0.9;
-/// Multiple of the least wait that was seen that is queueing.
+/// Minimum wait as a multiple of the shortest wait seen, from which requests queue.
 const QUEUEING: f64 = 2.0;
-/// Wait in seconds from which requests queue, with so many in flight, where no shorter wait was ever seen.
+/// Wait in seconds, and number in flight, from which requests queue if no shorter wait was ever seen.
 const QUEUED_WAIT_S: f64 = 0.004;
 const QUEUED_IN_FLIGHT: f64 = 4.0;
-/// Number of points in a row for the least wait.
+/// Number of consecutive points for the shortest wait.
 const RUN: usize = 5;
 /// Minimum number of requests in these points.
 const RUN_OPS: f64 = 20.0;
 
-/// A rate that is held at a level.
+/// A rate that a limit keeps constant.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HeldRate {
     /// The level, and the limited quantity.
@@ -49,19 +48,19 @@ pub(super) struct HeldRate {
     pub(super) in_flight: f64,
 }
 
-/// The points that a plateau of a disk would be seen in.
+/// The points in which a plateau of a disk would be detected.
 pub(super) fn window(history: &DeviceHistory, id: DeviceId) -> Option<&[Point]> {
     history.last(id, WINDOW_S, MIN_POINTS)
 }
 
-/// The level at which a disk is held, if it is.
+/// The level at which a limit holds a disk; `None` without one.
 pub(super) fn held(history: &DeviceHistory, id: DeviceId) -> Option<HeldRate> {
     let points = window(history, id)?;
     held_in(points, || least_wait(history.all(id), |point| &point.all))
 }
 
-/// The level at which a series of points is held. `base` gives the least wait that was seen, in seconds; it is called
-/// only where everything else indicates a plateau, since it takes longest.
+/// The level at which a series of points is constant. `base` returns the shortest wait that was seen, in seconds; it
+/// is called only if everything else indicates a plateau, since it takes longest.
 pub(super) fn held_in(points: &[Point], base: impl FnOnce() -> Option<f64>) -> Option<HeldRate> {
     let at_work = at_work(points);
     let pairs = points.iter().zip(&at_work);
@@ -101,8 +100,8 @@ pub(super) fn held_in(points: &[Point], base: impl FnOnce() -> Option<f64>) -> O
     })
 }
 
-/// True for each point in which a disk was at work throughout: something was in flight all or nearly all of the time,
-/// and in the point before too. The first second after a pause has fewer completions than it has work.
+/// For each point, true if a disk was busy throughout: something was in flight nearly all of the time, in this point
+/// and the one before. The first second after a pause has fewer completions than work.
 pub(super) fn at_work(points: &[Point]) -> Vec<bool> {
     let works = |point: &Point| {
         let flies = point.in_flight.is_some_and(|count| count >= 0.9);
@@ -113,7 +112,7 @@ pub(super) fn at_work(points: &[Point]) -> Vec<bool> {
     both.map(|(point, before)| before && works(point)).collect()
 }
 
-/// Completions in each point. A point without work for a part of it has the mean of the others.
+/// Completions in each point. A point that was partly idle gets the mean of the others.
 fn counts(points: &[Point], at_work: &[bool], count: impl Fn(&Point) -> f64) -> Vec<f64> {
     let known = points.iter().zip(at_work);
     let known: Vec<Option<f64>> = known
@@ -125,18 +124,18 @@ fn counts(points: &[Point], at_work: &[bool], count: impl Fn(&Point) -> f64) -> 
     counts.collect()
 }
 
-/// True if counts vary no more than this share of their mean, without a few outliers: a stall, or grants that came
-/// late. `one` is one operation in the unit of the counts.
+/// True if counts vary by at most this share of their mean, without a few outliers: a stall, or late grants. `one` is
+/// one operation in the unit of the counts.
 fn is_steady(counts: &[f64], one: f64, flat: f64) -> bool {
     calm_variation(counts, one) <= flat
 }
 
-/// Variation of counts next to a few outliers, as a share of their mean.
+/// Variation of counts without a few outliers, as a share of their mean.
 pub(super) fn calm_variation(counts: &[f64], one: f64) -> f64 {
     variation(&without_outliers(counts, one, few(counts.len())))
 }
 
-/// The least mean wait of requests of a kind over a few points in a row, in seconds.
+/// The shortest mean wait of requests of a kind over a few consecutive points, in seconds.
 pub(super) fn least_wait(points: &[Point], part: FlowKindPoint) -> Option<f64> {
     points
         .windows(RUN)
@@ -155,8 +154,8 @@ mod tests {
     use super::super::history::FlowPoint;
     use super::*;
 
-    /// A second of a disk that is held at 400 IOPS while 32 are in flight; `share` of it has work, in which
-    /// `done` of that completes.
+    /// A second of a disk that is limited to 400 IOPS with 32 in flight; it has work for `share` of it, of which
+    /// `done` completes.
     fn second(number: usize, share: f64, done: f64) -> Point {
         // A grant may come just before or just after the second ends.
         let late = [1.0, -1.0, 0.0][number % 3];
@@ -178,7 +177,7 @@ mod tests {
         }
     }
 
-    /// The level at which a disk is held for 80 seconds, some of which are different.
+    /// The level at which a disk is held for 80 seconds, some of which differ.
     fn level(different: &[(usize, f64, f64)]) -> Option<f64> {
         let mut points: Vec<Point> = (0..80).map(|number| second(number, 1.0, 1.0)).collect();
         for (number, share, done) in different {
@@ -192,7 +191,7 @@ mod tests {
         for pauses in [
             &[][..],
             &[(40, 0.0, 1.0)],
-            // One that begins and ends within seconds, and one a minute later.
+            // A pause that begins and ends within seconds, and one a minute later.
             &[(10, 0.6, 1.0), (11, 0.4, 1.0), (70, 0.0, 1.0)],
         ] {
             let level = level(pauses).unwrap();

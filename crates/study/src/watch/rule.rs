@@ -7,12 +7,12 @@ use record::{Nanos, Severity, Subject};
 
 use super::history::DeviceHistory;
 
-/// Settings that a person may choose.
+/// Settings of the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// Time without completions after which a device with requests in flight has stalled.
     pub stall: Nanos,
-    /// The devices that are requested; none means all.
+    /// The requested devices; empty for all.
     pub names: Vec<String>,
 }
 
@@ -25,7 +25,7 @@ impl Default for Settings {
     }
 }
 
-/// Sighting of a rule at a moment.
+/// A rule's sighting at a moment.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Sighting {
     pub(super) subject: Subject,
@@ -39,7 +39,7 @@ pub(super) struct Sighting {
 }
 
 impl Sighting {
-    /// Something about a device.
+    /// A sighting on a device.
     pub(super) fn of(device: &DeviceSample, severity: Severity, began: SampleTime) -> Sighting {
         Sighting {
             subject: Subject::Device(device.device.id),
@@ -53,7 +53,7 @@ impl Sighting {
     }
 }
 
-/// Data shown to a rule.
+/// Input of a rule.
 pub(super) struct RuleInput<'a> {
     pub(super) sample: &'a Sample,
     pub(super) history: &'a DeviceHistory,
@@ -69,18 +69,18 @@ impl<'a> RuleInput<'a> {
 
 /// The devices of a sample that are judged.
 pub(super) struct Devices<'a> {
-    /// Devices that do the work: the disks, or, where no disk is in view, the devices that lie on no other one in
-    /// view: in a log of an array alone, and where only loop devices are in use.
+    /// Devices that do the work: the disks, or, if no disk is in view, the devices that lie on no other device in
+    /// view, as in a log of an array alone, or with loop devices only.
     pub(super) disks: Vec<&'a DeviceSample>,
     /// Arrays and volumes of a log beside its disks, and partitions whose disk it lacks. The log does not show what
-    /// they lie on: the disks, whose work is theirs then, or something that it does not list.
+    /// they lie on: the disks, whose work they duplicate, or something that it does not list.
     unplaced: Vec<&'a DeviceSample>,
-    /// The devices that are requested; none means all.
+    /// The requested devices; empty for all.
     wanted: HashSet<DeviceId>,
 }
 
 impl<'a> Devices<'a> {
-    /// The devices of a sample that are judged. `names`: the devices that are requested; none means all.
+    /// The devices of a sample that are judged. `names`: the requested devices; empty for all.
     pub(super) fn of(sample: &'a Sample, names: &[String]) -> Devices<'a> {
         let wanted = sample.wanted(names);
         let all = || sample.devices.iter();
@@ -105,8 +105,8 @@ impl<'a> Devices<'a> {
         }
     }
 
-    /// The devices for which something is true now, without those for which it may be true only because it is true
-    /// for one that they may lie on.
+    /// The devices for which `is` holds now, without those for which it may only hold because it holds for a device
+    /// below.
     pub(super) fn causes(&self, is: impl Fn(&DeviceSample) -> bool) -> Vec<&'a DeviceSample> {
         let all = self.disks.iter().chain(&self.unplaced).copied();
         let mut seen: Vec<&DeviceSample> = all.filter(|device| is(device)).collect();
@@ -119,12 +119,12 @@ impl<'a> Devices<'a> {
     }
 }
 
-/// True if a device is requested, or none is.
+/// True if a device is requested, or all are.
 fn is_wanted(wanted: &HashSet<DeviceId>, device: &DeviceSample) -> bool {
     wanted.is_empty() || wanted.contains(&device.device.id)
 }
 
-/// Place of a device in a stack of which only the names are known.
+/// Position of a device in a stack of which only the names are known.
 fn height(device: &DeviceSample) -> u8 {
     match device.device.kind {
         DeviceKind::Disk | DeviceKind::Partition => 0,
@@ -134,9 +134,9 @@ fn height(device: &DeviceSample) -> u8 {
     }
 }
 
-/// A kind of event and the rule by which it is seen.
+/// The rule for a kind of event.
 pub(super) trait Rule {
-    /// Time for which its cause may be out of sight before the event ends.
+    /// Time for which its cause may be absent before the event ends.
     fn grace_period(&self) -> Nanos {
         Nanos::from_secs(10)
     }
@@ -149,6 +149,6 @@ pub(super) trait Rule {
     /// Sightings at this moment.
     fn observe(&mut self, now: &RuleInput<'_>, seen: &mut Vec<Sighting>);
 
-    /// Forgets earlier samples, since the next one does not follow them.
+    /// Drops earlier samples, since the next one does not follow them.
     fn forget(&mut self) {}
 }

@@ -1,4 +1,4 @@
-//! A host whose disks' truth is known, for tests.
+//! A simulated host with known disks, for tests.
 
 use std::sync::Arc;
 
@@ -18,38 +18,38 @@ use crate::simulate::Rng;
 pub(crate) enum Demand {
     /// Closed loop: about this number of requests is kept in flight.
     InFlight(f64),
-    /// Open loop: this number of requests a second comes, whatever happens to them.
+    /// Open loop: this number of requests a second arrives, whether or not earlier ones have completed.
     Rate(f64),
 }
 
 /// A simulated disk.
 #[derive(Clone, Debug)]
 pub(crate) struct Disk {
-    /// Time of a request, in seconds.
+    /// Base time of a request, in seconds.
     pub(crate) base_s: f64,
-    /// The standard deviation of the logarithm of that from second to second, and its memory.
+    /// Standard deviation of the logarithm of that time from second to second, and its autocorrelation.
     pub(crate) noise: f64,
     pub(crate) memory: f64,
     /// Maximum number of requests a second that the disk serves.
     pub(crate) cap: Option<f64>,
     /// Demand on it.
     pub(crate) demand: Demand,
-    /// Variation of the number kept in flight, as its logarithm.
+    /// Standard deviation of the logarithm of the number in flight.
     pub(crate) restless: f64,
     /// The size of a request, in bytes.
     pub(crate) size: u64,
     /// The share of reads.
     pub(crate) reads: f64,
-    /// Share of the reads that are cold, and the seconds that each of them takes more.
+    /// Share of the reads that are cold, and the additional seconds of each.
     pub(crate) cold: (f64, f64),
-    /// True if the disk serves nothing.
+    /// True if the disk completes nothing.
     pub(crate) stuck: bool,
     /// State of the noise of the disk and of its demand.
     pub(crate) state: f64,
     pub(crate) wish: f64,
 }
 
-/// A disk in a second.
+/// Activity of a disk in a second.
 #[derive(Clone, Copy, Debug, Default)]
 struct DiskActivity {
     ops: f64,
@@ -92,7 +92,7 @@ impl Disk {
             };
         }
         let service = self.base_s * (self.noise * self.state).exp();
-        // How many cold blocks a second meets is chance.
+        // The number of cold blocks in a second is random.
         let cold = self.cold.0 * (1.0 + 0.5 * rng.normal()).clamp(0.0, 3.0);
         let fetch = cold.min(1.0) * self.cold.1;
         let alone = service + self.reads * fetch;
@@ -119,8 +119,8 @@ impl Disk {
     }
 }
 
-/// Requests that are always in flight and go to any disk, while what all disks share serves those that have
-/// a queue in turn: a closed network of queues (Gordon and Newell, 1967).
+/// A constant number of requests in flight over all disks, with a shared limit that serves the disks with a queue in
+/// turn: a closed network of queues (Gordon and Newell, 1967).
 pub(crate) struct ClosedLoad {
     /// The length of each disk's queue.
     queues: Vec<u32>,
@@ -168,7 +168,7 @@ impl ClosedLoad {
     }
 }
 
-/// A host with disks, of which an array may be made.
+/// A host with disks, possibly in an array.
 pub(crate) struct Host {
     /// The disks, called `d0`, `d1`, …
     pub(crate) disks: Vec<Disk>,
@@ -176,11 +176,11 @@ pub(crate) struct Host {
     pub(crate) level: Option<Level>,
     /// md's action on the array.
     pub(crate) action: SyncAction,
-    /// Requests a second that all disks together answer at most.
+    /// Maximum number of requests a second of all disks together.
     pub(crate) shared_cap: Option<f64>,
-    /// Requests that are always in flight, instead of what the disks do by themselves.
+    /// Requests that are always in flight, instead of the disks' separate demands.
     pub(crate) crowd: Option<ClosedLoad>,
-    /// Number of requests that each disk's queue takes.
+    /// Capacity of each disk's queue, in requests.
     pub(crate) queue_depth: Option<u32>,
     now: Nanos,
 }
@@ -247,7 +247,7 @@ impl Host {
         }
     }
 
-    /// Splits the disks' share by chance, differently every second.
+    /// Divides the shared limit among the disks at random, differently every second.
     fn share(&self, did: &mut [DiskActivity], rng: &mut Rng) {
         let whole: f64 = did.iter().map(|did| did.ops).sum();
         let Some(cap) = self.shared_cap.filter(|cap| *cap < whole) else {
@@ -258,7 +258,7 @@ impl Host {
             .map(|did| did.ops * (0.3 * rng.normal()).exp())
             .collect();
         let sum: f64 = weights.iter().sum();
-        // What is granted is granted in whole requests, and none is lost.
+        // Grants are whole requests, and no fraction is lost.
         let (mut granted, mut due) = (0.0, 0.0);
         for (did, weight) in did.iter_mut().zip(weights) {
             due += cap * weight / sum;
@@ -270,7 +270,7 @@ impl Host {
         }
     }
 
-    /// Plays so many seconds, changed by `change` before each, and returns all findings.
+    /// Plays this number of seconds, applies `change` before each, and returns all findings.
     pub(crate) fn play(
         mut self,
         seconds: u32,

@@ -1,8 +1,7 @@
-//! Findings from one report by itself: the only one of a run of iostat, or the only one next to the means
-//! since boot.
+//! Findings from a single report: the only one of a run of iostat, or the only one beside the means since boot.
 //!
-//! Rules that look for what lasts need more. Here a ratio of means has to do, which is at its best over the
-//! days since boot: members of an array that were used unequally, and a device that hardly keeps up.
+//! Rules about duration need more reports. Here a ratio of means must suffice, which is most reliable over the days
+//! since boot: members of an array with unequal load, and a device that hardly keeps up.
 
 use record::raid::Level;
 use record::sample::{DeviceKind, DeviceSample, Flow, Sample};
@@ -13,23 +12,23 @@ use super::rule::{Devices, Sighting};
 use super::rules::{EventCode, stalled};
 use crate::median::median;
 
-/// Multiple of the others' median from which a member is unequal.
+/// Minimum ratio to the others' median at which a member is unequal.
 const UNEQUAL: f64 = 1.5;
 /// Minimum number of requests a second for a conclusion about a member.
 const MIN_OPS: f64 = 1.0;
-/// Minimum number of requests in all for that, where the report's length is known.
+/// Minimum total number of requests for that, if the report's length is known.
 const MIN_REQUESTS: f64 = 30.0;
-/// Minimum number of bytes a second by which mirrors are recognized by their writes.
+/// Minimum number of bytes a second at which mirrors are recognized by their writes.
 const MIN_BYTES_PER_S: f64 = 1024.0;
-/// Multiple of the others' median wait that is slow; of two, it is unknown which is normal.
+/// Minimum ratio to the others' median wait; with two members it is unknown which one is normal.
 const SLOW_RATIO: f64 = 2.0;
 const SLOW_RATIO_OF_TWO: f64 = 3.0;
-/// A difference of waits below this, in seconds, does no harm.
+/// Minimum difference of waits that matters, in seconds.
 const MIN_WAIT_DIFFERENCE_S: f64 = 0.001;
-/// Devices that write alike within this share may mirror each other.
+/// Maximum relative difference of the writes of devices that may mirror each other.
 const EQUAL_WRITES: f64 = 0.03;
-/// Tolerance within which the writes of all devices together are a whole multiple of what their array writes: as many
-/// times as it has copies.
+/// Tolerance within which the writes of all devices together are a whole multiple of their array's writes: the number
+/// of copies.
 const MULTIPLE_TOLERANCE: f64 = 0.1;
 /// Share of busy time, and latency of requests in seconds, from which a device does not keep up.
 const BUSY_SHARE: f64 = 0.95;
@@ -46,7 +45,7 @@ const STRIPED: &str =
 const SLOWER_ADVICE: &str = "All members wait for this one. Compare it with the others (disksmith bench), and replace it \
                       if it stays slow.";
 
-/// Findings from a single report. `names`: the devices that are requested; none means all.
+/// Findings from a single report. `names`: the requested devices; empty for all.
 pub(super) fn observe(sample: &Sample, names: &[String]) -> Vec<(EventCode, Sighting)> {
     let mut seen = Vec::new();
     let devices = Devices::of(sample, names);
@@ -98,17 +97,17 @@ fn saturated(sample: &Sample, device: &DeviceSample) -> Option<Sighting> {
     })
 }
 
-/// Devices that should do alike.
+/// Devices that should have equal load.
 struct Group<'a> {
     members: Vec<&'a DeviceSample>,
-    /// True if each device holds a copy of the others.
+    /// True if the devices are copies of each other.
     mirrors: bool,
-    /// Sign that they are a group, as the end of a sentence.
+    /// Evidence that they are a group, as the end of a sentence.
     known_by: String,
 }
 
-/// The arrays that are named, and else the devices that write alike next to an array of md, as the members of a
-/// mirror do.
+/// The arrays that are listed; without any, the devices with equal writes next to an array of md, as the members of a
+/// mirror have.
 fn groups(sample: &Sample) -> Vec<Group<'_>> {
     let is_array = |one: &&DeviceSample| one.device.kind == DeviceKind::Array;
     let arrays: Vec<&DeviceSample> = sample.devices.iter().filter(is_array).collect();
@@ -152,8 +151,8 @@ fn groups(sample: &Sample) -> Vec<Group<'_>> {
         .collect()
 }
 
-/// True if disks write copies of one of the arrays' data, or of all: members of a stripe write alike too, but
-/// each byte once. `all`: what the disks write; `disks`: how many they are.
+/// True if disks write copies of the data of one of the arrays, or of all: members of a stripe write equally too, but
+/// each byte once. `all`: bytes written by the disks; `disks`: their number.
 fn is_mirrored(all: f64, disks: usize, arrays: &[f64]) -> bool {
     let sum: f64 = arrays.iter().sum();
     let mut written = arrays.iter().chain([&sum]);
@@ -174,7 +173,7 @@ fn ops(flow: &Flow) -> f64 {
     flow.iops.map_or(0.0, |iops| iops.0)
 }
 
-/// The member with the most of a figure, that figure, and the others' median.
+/// The member with the highest figure, that figure, and the others' median.
 fn highest_member<'a>(
     group: &Group<'a>,
     figure: impl Fn(&DeviceSample) -> Option<f64>,

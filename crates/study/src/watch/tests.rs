@@ -20,7 +20,7 @@ fn at(seconds: u64) -> SampleTime {
     }
 }
 
-/// A second in which a disk completed so much with so many in flight.
+/// A second in which a disk completed `iops` requests with `in_flight` in flight.
 fn second(number: u64, iops: f64, in_flight: Option<u64>) -> Sample {
     let device = Device::by_name(DeviceId(0), "nvme1n1", at(0));
     let mut device = DeviceSample::unknown(Arc::new(device));
@@ -61,7 +61,7 @@ fn a_stall_is_found_while_it_lasts_and_is_over_when_requests_complete_again() {
     );
     assert!(watch.observe(&second(4, 0.0, Some(7))).is_empty());
     assert_eq!(watch.open().count(), 1);
-    // A request that gets through does not end it at once.
+    // An occasional completion does not end the event at once.
     for number in 5..10 {
         assert!(watch.observe(&second(number, 3.0, Some(7))).is_empty());
     }
@@ -247,7 +247,7 @@ fn pages_of_long_intervals_are_heard() {
     assert_eq!(found, [EventCode::VolumeCap]);
 }
 
-/// The devices that are found to be stalled where a disk of the first name and others next to it are.
+/// The devices found to be stalled, on a host with these devices, of which the first is a disk.
 fn stalled(names: &[&str], asked_for: &[&str]) -> Vec<String> {
     let mut watch = Watch::new(Settings {
         names: asked_for.iter().map(|&name| name.to_owned()).collect(),
@@ -277,7 +277,7 @@ fn arrays_of_a_log_without_a_tree_are_no_disks_alongside_disks() {
     assert_eq!(stalled(&["nvme1n1", "dm-0"], &[]), ["nvme1n1"]);
 }
 
-/// The devices that are found to be stalled where all of these are, next to `sda`, which completes requests.
+/// The devices found to be stalled if all of these are, next to `sda`, which completes requests.
 fn stalled_beside_a_disk(names: &[&str]) -> Vec<String> {
     let mut watch = Watch::new(Settings::default());
     let mut found = Vec::new();
@@ -306,14 +306,14 @@ fn a_device_that_may_lie_on_a_disk_that_a_log_lacks_stalls_by_itself() {
         assert_eq!(stalled_beside_a_disk(&[name]), [name]);
         assert_eq!(stalled(&[name], &[]), [name]);
     }
-    // One stall, of what may lie on each other.
+    // One stall for devices that may lie on each other.
     assert_eq!(stalled_beside_a_disk(&["dm-3", "md0"]), ["md0"]);
     assert_eq!(stalled(&["dm-3", "md0"], &[]), ["md0"]);
     assert_eq!(stalled_beside_a_disk(&["sdb", "md0", "dm-3"]), ["sdb"]);
-    // A disk that no one asks about explains nothing.
+    // A disk that is not requested explains nothing.
     let host = ["md0", "sda", "sdb"];
     assert_eq!(stalled(&host, &["md0"]), ["md0"]);
-    // Loop devices are examined where nothing else is.
+    // Loop devices are examined if there is nothing else.
     assert!(stalled_beside_a_disk(&["loop3"]).is_empty());
 }
 
@@ -327,8 +327,7 @@ fn loop_devices_are_disks_where_no_one_asks_for_others() {
     assert_eq!(stalled(&host, &["gone"]), ["nvme1n1"]);
 }
 
-/// A volume's page over an interval, with these times over its caps. An instance store knows its own caps
-/// alone.
+/// A volume's page over an interval, with these times over its caps. An instance store only reports its own caps.
 fn page_over(exceeded: TimeOverLimits, length: Nanos) -> VendorSample {
     let page = match exceeded.instance_iops {
         Some(_) => VendorPage::Ebs,
@@ -350,7 +349,7 @@ fn page_over(exceeded: TimeOverLimits, length: Nanos) -> VendorSample {
     }
 }
 
-/// Findings within ten seconds of pages over these caps for half of the time.
+/// Findings within ten seconds of pages that are over these caps for half of the time.
 fn found_by_page(exceeded: TimeOverLimits) -> Vec<WatchEvent> {
     let mut watch = Watch::new(Settings::default());
     let mut found = Vec::new();
@@ -494,7 +493,7 @@ fn members_are_not_called_cold_for_what_a_check_did_that_has_ended() {
         let cold = |event: &&WatchEvent| event.code == EventCode::Cold;
         found.iter().filter(cold).count()
     };
-    // Without a check these reads would be called cold.
+    // Without the check these reads would be called cold.
     assert_eq!(play(60), 2);
     assert_eq!(play(72), 0);
 }

@@ -35,7 +35,7 @@ pub(super) fn of(
     answers
 }
 
-/// Reason for which nothing is concluded of a factor; `None` for a factor that is not varied by default.
+/// Reason why nothing is concluded about a factor; `None` for a factor that is not varied by default.
 fn not_measured(measurements: &Measurements, factor: Factor) -> Option<String> {
     let settings = settings(&measurements.record.layouts, factor);
     let why = match settings.as_slice() {

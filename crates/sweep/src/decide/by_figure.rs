@@ -131,7 +131,7 @@ struct LayoutPlacement<'a> {
 }
 
 impl LayoutPlacement<'_> {
-    /// The outcome as if nothing more were measured, and the reason.
+    /// The outcome if nothing more were measured, and the reason.
     fn place(&self) -> (LayoutOutcome, String) {
         let objective = &self.candidates.measurements.record.settings.objective;
         let measured = self.scores.get(&self.layout).map_or(0, BTreeMap::len);

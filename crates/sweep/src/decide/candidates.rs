@@ -34,7 +34,7 @@ pub(super) struct Candidates<'a> {
 pub(super) struct Ranking {
     /// The best so far.
     pub leader: Option<usize>,
-    /// Outcome of each layout as if nothing more were measured, and the reason; open where it has no measurement.
+    /// Outcome of each layout if nothing more were measured, and the reason; open for a layout without measurements.
     pub places: Vec<(LayoutOutcome, String)>,
     /// The objective of each layout as a share of the leader's.
     pub shares: Vec<Option<Value>>,

@@ -36,7 +36,7 @@ pub(super) fn hundredths(share: f64) -> String {
     }
 }
 
-/// A change as a share, negative for a decrease: `-3.1 %`, and from a doubling on `a factor of 3.2`.
+/// A change as a share, negative for a decrease: `-3.1 %`, and if the value at least doubles `a factor of 3.2`.
 pub(super) fn amount(share: f64) -> String {
     match 1.0 + share {
         ratio if relative::is_factor(ratio) => format!("a factor of {}", relative::factor(ratio)),
@@ -44,7 +44,8 @@ pub(super) fn amount(share: f64) -> String {
     }
 }
 
-/// Changes from `low` to `high`, which are ratios: `-1.2 to 5.0 %`, and from a doubling on `factors of 0.70 to 3.2`.
+/// Changes from `low` to `high`, which are ratios: `-1.2 to 5.0 %`, and if a value at least doubles `factors of 0.70
+/// to 3.2`.
 pub(super) fn amounts(low: f64, high: f64) -> String {
     match relative::is_factor(high) {
         true => format!(
@@ -61,7 +62,7 @@ pub(super) fn range(low: f64, high: f64) -> String {
     format!("{} to {} %", hundredths(low), hundredths(high))
 }
 
-/// The ratio of a figure's own values for a ratio of scores, of which higher is better.
+/// The ratio of a figure's own values for a ratio of scores: of scores, higher is better.
 pub(super) fn own_ratio(figure: &Figure, score: RatioInterval) -> RatioInterval {
     if figure.metric.is_latency() {
         RatioInterval {
@@ -84,7 +85,7 @@ pub(super) fn direction(figure: &Figure, is_more: bool) -> &'static str {
     }
 }
 
-/// The change that a ratio of a figure's own values is, with its bounds: `3.1 % faster (1.2 to 5.0 %)`.
+/// The change of a figure from the ratio of its own values, with its bounds: `3.1 % faster (1.2 to 5.0 %)`.
 pub(super) fn changed(figure: &Figure, ratio: RatioInterval) -> String {
     let is_more = ratio.ratio >= 1.0;
     if relative::is_factor(ratio.high) {
@@ -106,7 +107,7 @@ pub(super) fn changed(figure: &Figure, ratio: RatioInterval) -> String {
     )
 }
 
-/// Distance of a layout behind the best, by the bounds of a ratio: `12 to 15 % slower than the best`.
+/// Difference of a layout from the best, by the bounds of a ratio: `12 to 15 % slower than the best`.
 pub(super) fn behind(figure: &Figure, ratio: RatioInterval) -> String {
     let is_more = ratio.ratio >= 1.0;
     // A lower rate is never shown as a multiple.

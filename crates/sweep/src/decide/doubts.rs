@@ -61,7 +61,7 @@ fn findings(measurements: &Measurements) -> Option<String> {
     })
 }
 
-/// Doubt about layouts that were measured in one block only.
+/// Doubt about layouts that were measured in only one block.
 fn few_blocks(candidates: &Candidates) -> Option<String> {
     let most = candidates
         .contenders()

@@ -7,7 +7,7 @@ use ui::units::span;
 use super::clauses::{amount, changed};
 use super::measurements::{Measurements, is_positive};
 
-/// Change between two measurements of the baseline that is more than rebuilding it explains.
+/// Change between two measurements of the baseline that is larger than the variation from rebuilding it.
 const JUMP: f64 = 0.2;
 
 /// The drift over all measurements of the baseline's layout. `None` before it was measured twice.

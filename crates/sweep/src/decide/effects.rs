@@ -13,9 +13,8 @@ use ui::format::count;
 use super::clauses::{amount, amounts, changed, direction};
 use super::measurements::Measurements;
 
-/// The effects of all factors, each setting against the first that was swept. A single disk has neither level nor
-/// chunk nor other members, so that no layout differs from it in one factor alone; the reference is then the next
-/// setting.
+/// The effects of all factors, each setting compared with the first that was swept. A single disk has no level, no
+/// chunk and one member, so that no layout differs from it in only one factor; the reference is then the next setting.
 pub(super) fn of(measurements: &Measurements) -> Vec<FactorEffect> {
     let figure = measurements.speed();
     let mut effects = Vec::new();
@@ -77,7 +76,7 @@ fn one(
     })
 }
 
-/// Pairs of layouts that differ in a factor alone, with their figures in the same blocks.
+/// Pairs of layouts that differ only in this factor, with their figures in the same blocks.
 fn pairs(
     measurements: &Measurements,
     figure: &Figure,
@@ -114,7 +113,7 @@ fn pairs(
     pairs
 }
 
-/// True if two layouts have all but one factor in common.
+/// True if two layouts differ in no other factor than this one.
 fn differ_only_in(a: &Layout, b: &Layout, factor: Factor) -> bool {
     let others = Factor::ALL.into_iter().filter(|other| *other != factor);
     others

@@ -3,7 +3,7 @@
 use super::candidates::Candidates;
 use super::summary::Summaries;
 
-/// The merits of a layout that are compared.
+/// The properties of a layout that are compared.
 #[derive(Clone, Copy)]
 struct ComparedFigures {
     layout: usize,
@@ -41,7 +41,7 @@ pub(super) fn of(candidates: &Candidates, summaries: &Summaries) -> Vec<usize> {
     frontier.iter().map(|merits| merits.layout).collect()
 }
 
-/// True if `a` is at least as good as `b` in all merits and better in one.
+/// True if `a` is at least as good as `b` in all properties and better in one.
 fn beats(a: &ComparedFigures, b: &ComparedFigures) -> bool {
     let no_worse = a.cost <= b.cost && a.speed >= b.speed && a.survives >= b.survives;
     let better = a.cost < b.cost || a.speed > b.speed || a.survives > b.survives;

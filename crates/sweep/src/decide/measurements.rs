@@ -13,7 +13,7 @@ pub(super) const MAX_FAILURES: usize = 2;
 pub(super) struct Measurements<'a> {
     /// Record of the sweep.
     pub record: &'a SweepRecord,
-    /// Cells of each layout that count, in order of time.
+    /// The cells of each layout that are used for the ranking, in order of time.
     cells: Vec<Vec<&'a Cell>>,
 }
 
@@ -84,7 +84,7 @@ impl<'a> Measurements<'a> {
             .filter(|_| failures.len() >= MAX_FAILURES)
     }
 
-    /// Reason for which the last attempt at a layout failed, where it did.
+    /// Reason for the failure of the last attempt at a layout; `None` if the attempt succeeded or there was none.
     pub(super) fn failed_last(&self, layout: usize) -> Option<&'a str> {
         match &self.cells(layout).last()?.outcome {
             CellOutcome::Failed(why) => Some(why),

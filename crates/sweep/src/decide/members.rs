@@ -14,11 +14,11 @@ use super::clauses::{hundredths, range, shown};
 use super::measurements::Measurements;
 use super::scaling::{MeasuredCurve, in_flight, per_request, rate};
 
-/// Share of the expected rate below which a rate is clearly lower: probes of a few seconds vary by some percent.
+/// Share of the expected rate below which a rate is significantly lower: probes of a few seconds vary by some percent.
 const LOWER_RATE_SHARE: f64 = 0.9;
 
-/// Requests in flight for each member below which these may be the limit: a cloud volume has a latency of about a
-/// millisecond, and with one request in flight reaches a thousand a second, whatever its provisioned rate.
+/// Requests in flight for each member below which their number may be the limit: a cloud volume has a latency of about
+/// a millisecond, and with one request in flight completes a thousand a second, whatever its provisioned rate.
 const LOW_IN_FLIGHT_PER_MEMBER: f64 = 4.0;
 
 /// Number of members at which the rate stops growing, and the limit.
@@ -60,8 +60,7 @@ pub(super) fn scaling(measurements: &Measurements, curves: &[MeasuredCurve]) -> 
     format!("{growth} {}", limit(measurements, best))
 }
 
-/// Number of requests in flight on the members of the largest array, as a clause; `None` where they are
-/// enough.
+/// Number of requests in flight on the members of the largest array, as a clause; `None` if they are enough.
 fn few_in_flight(measurements: &Measurements, curve: &MeasuredCurve) -> Option<String> {
     let layout = curve.layouts.last()?;
     let members = measurements.record.layouts.get(*layout)?.members;
@@ -74,7 +73,7 @@ fn few_in_flight(measurements: &Measurements, curve: &MeasuredCurve) -> Option<S
     })
 }
 
-/// The limit of the largest array of a curve: that of the instance, its own, or that of its volumes.
+/// The limit of the largest array of a curve: the limit of the instance, of the array, or of its volumes.
 fn limit(measurements: &Measurements, curve: &MeasuredCurve) -> String {
     let unknown =
         || "What limits it cannot be determined: the volumes were not measured alone.".to_owned();
@@ -91,7 +90,7 @@ fn limit(measurements: &Measurements, curve: &MeasuredCurve) -> String {
     let figure = rate(measurements);
     let value = |value: f64| shown(&figure, value);
     let reached = last.value.mean * io;
-    // In requests of the largest array: a write to copies is a request to each of their volumes.
+    // In requests of the largest array: a write to several copies is a request to each of their volumes.
     let makes = if io > 1.001 {
         format!(", which are {} to the volumes", value(reached))
     } else {
@@ -123,7 +122,7 @@ fn limit(measurements: &Measurements, curve: &MeasuredCurve) -> String {
         )
     } else if last.value.high.map_or(share, |high| high * io / bound) < LOWER_RATE_SHARE {
         match few_in_flight(measurements, curve) {
-            // Each volume alone was probed with all of them.
+            // Each volume was probed alone with all requests in flight.
             Some(few) => format!(
                 "{whose}; {array} is {percent} % of that. Whether the array or the file system \
                  loses the rest, or too few requests are in flight, cannot be determined: {few}."
@@ -160,7 +159,8 @@ impl Cap {
     }
 }
 
-/// The limit of the instance or its host, where all volumes at once are clearly slower than the sum of each alone.
+/// The limit of the instance or its host; `None` unless all volumes at once are significantly slower than the sum of
+/// their rates alone.
 fn cap(probe: &Probe) -> Option<Cap> {
     let (alone, together) = (sum(&probe.alone)?, sum(&probe.together)?);
     let least = sum_of(&probe.alone, |value| value.low.unwrap_or(value.mean));
@@ -175,8 +175,8 @@ fn cap(probe: &Probe) -> Option<Cap> {
     })
 }
 
-/// Number of curves from which the interval is taken from the differences between curves, which is safer than the
-/// noise of one.
+/// Number of curves from which on the interval is computed from the differences between curves, which is safer than
+/// from the noise of a single curve.
 const MIN_CURVES: usize = 3;
 
 /// Comparison of even and odd numbers of members.
@@ -235,8 +235,8 @@ fn odd_or_even(ratio: f64, interval: Option<RatioInterval>, of: &str) -> String 
     format!("{answer}: {}", reach(bounds))
 }
 
-/// The volumes that are clearly slower than the others, and the loss by each. A volume that was faster as a member of
-/// an array than alone is not slow: something else limited the probe.
+/// The volumes that are significantly slower than the others, and the loss caused by each. A volume that was faster as
+/// a member of an array than alone is not slow: something else limited the probe.
 pub(super) fn slow(measurements: &Measurements, curves: &[MeasuredCurve]) -> Vec<String> {
     let record = measurements.record;
     let Some(probe) = &record.probe else {
@@ -306,7 +306,7 @@ fn studied(one: &MeasuredCurve) -> Vec<Point> {
     points.collect()
 }
 
-/// The sum of rates; `None` where there is none, or one is invalid.
+/// The sum of rates; `None` if there are no rates, or one is invalid.
 fn sum(values: &[Value]) -> Option<f64> {
     let sum = sum_of(values, |value| value.mean);
     let sensible = values.iter().all(|value| value.mean >= 0.0) && sum > 0.0 && sum.is_finite();
@@ -325,7 +325,7 @@ mod tests {
     use crate::layout::Layout;
     use domain::raid::Level;
 
-    /// Rate of a layout as a multiple of its members', for page-mixed with 70 % reads.
+    /// Rate of a layout as a multiple of the rate of its members, for page-mixed with 70 % reads.
     fn io(layout: &Layout) -> f64 {
         match layout.level {
             Some(Level::Ten) => 1.3,
@@ -429,7 +429,7 @@ mod tests {
             let mut answers = decision.answers.iter();
             answers.any(|text| text.contains(word))
         };
-        // 1.3 times 20 requests over eight members; and 26.
+        // 1.3 times 20 requests over eight members are 3.2 each, below 4; 1.3 times 26 are above.
         for (depth, few) in [(20, true), (26, false)] {
             let decision = with_depth(depth, &[2, 4, 6, 8], Level::Ten, &of, &EQUAL, 1.0);
             has(&decision, &["stops scaling at 4 members"]);

@@ -39,7 +39,7 @@ fn rank(candidates: &Candidates) -> Ranking {
     }
 }
 
-/// Conclusions from a record. They may be drawn after every cell; the layouts to measure next are chosen after whole
+/// Conclusions from a record, at any time between two cells. The layouts to measure next are chosen only after whole
 /// blocks, by [`next_layouts`].
 pub(crate) fn decide(record: &SweepRecord) -> SweepDecision {
     let measurements = Measurements::of(record);

@@ -131,7 +131,7 @@ proptest! {
         noise in 0.0..0.3_f64,
         threshold in 70.0..90.0_f64,
     ) {
-        // The fastest layout may miss the requirement after the others were dropped behind it.
+        // The fastest layout may miss the requirement after the others were dropped for being slower.
         let of = |layout: &Layout| {
             let members = layout.members as f64;
             vec![("page-mixed.iops", 3000.0 * members), ("page-mixed.p99", 10e6 * members)]

@@ -79,7 +79,7 @@ impl<'a> RequirementChecks<'a> {
         all
     }
 
-    /// Reason to doubt that a layout which counts as meeting the requirements does, as a clause.
+    /// Reason to doubt that a layout that counts as meeting the requirements meets them, as a clause.
     pub(super) fn doubt(&self, layout: usize) -> Option<String> {
         let mut all = self.on(layout);
         all.find_map(|(requirement, measured)| doubt(requirement, measured))
@@ -100,7 +100,7 @@ enum Position {
     Either,
 }
 
-/// Position by the interval or, while there is none, by one block that is far from the threshold.
+/// Position by the interval or, while there is no interval, by one block that is far from the threshold.
 fn position(requirement: &Requirement, measured: &RequirementValues) -> Position {
     let excess: Vec<f64> = match measured.interval {
         Some(interval) => vec![
@@ -187,7 +187,7 @@ impl RequirementValues {
     }
 }
 
-/// Doubts about requirements whose figure no layout has.
+/// Doubts about requirements on figures that no layout has.
 pub(super) fn unmeasured(measurements: &Measurements) -> Vec<String> {
     let layouts = 0..measurements.record.layouts.len();
     if !layouts

@@ -96,7 +96,7 @@ fn label(measurements: &Measurements, layout: usize) -> String {
 }
 
 /// Sum of the rates of a layout's members alone, in requests of the application. Each was probed with the whole depth
-/// of the phase, of which the members of an array get a share each: with a low depth no array may reach this.
+/// of the phase, which the members of an array share: with a low depth no array may reach this.
 fn ideal(measurements: &Measurements, layout: usize) -> Option<f64> {
     let members = measurements.record.layouts.get(layout)?.members;
     let alone = &measurements.record.probe.as_ref()?.alone;

@@ -87,7 +87,7 @@ pub(super) fn in_average_block(measurements: &Measurements, figure: &Figure) -> 
         .collect()
 }
 
-/// The figures that any cell has.
+/// The figures that at least one cell has.
 fn names(measurements: &Measurements) -> BTreeSet<Figure> {
     let layouts = 0..measurements.record.layouts.len();
     let cells = layouts.flat_map(|layout| measurements.cells(layout));

@@ -1,7 +1,7 @@
 //! The best layout for each number of failed members that it survives.
 //!
-//! Layouts are compared with the best of all, so that those of a slower class may have been dropped early: within a
-//! class, layouts tie whose intervals overlap.
+//! Layouts are compared with the best of all, so that layouts of a slower class may have been dropped early: within a
+//! class, layouts whose intervals overlap tie.
 
 use crate::decision::{LayoutOutcome, LayoutResult, Survivor};
 use crate::record::SweepRecord;
@@ -34,7 +34,7 @@ pub(crate) fn of(rows: &[LayoutResult], record: &SweepRecord) -> Vec<Survivor> {
 
 /// True if two rows are not distinguishable by their shares of the best of all, or by their values.
 fn overlap(a: &LayoutResult, b: &LayoutResult) -> bool {
-    // The best of all has no share: its ties are known.
+    // The best of all has no share; its ties are already known.
     if a.of_winner.is_none() {
         return b.outcome == LayoutOutcome::Tie;
     }
@@ -49,7 +49,7 @@ fn overlap(a: &LayoutResult, b: &LayoutResult) -> bool {
     }
 }
 
-/// Warning where the best layout survives no failure.
+/// Warning if the best layout survives no failure.
 pub(super) fn doubt(
     record: &SweepRecord,
     rows: &[LayoutResult],

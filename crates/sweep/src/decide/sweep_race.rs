@@ -1,16 +1,16 @@
 //! The leader, and the layouts that are significantly worse: the race of `study`, with additions for sweeps.
 //!
 //! The race requires that all entrants were measured in every block. A layout that failed once and was built in the
-//! next block lacks one, and so does a layout that was dropped behind a leader that later missed a requirement. These
-//! stragglers are not in the main race. Each is compared afterwards with the entrants, over the blocks in which all of
-//! them were measured.
+//! next block lacks a block, and so does a layout that was dropped for being slower than a leader that later missed a
+//! requirement. These stragglers are not in the main race. Each is compared afterwards with the entrants, over the
+//! blocks in which all of them were measured.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use study::compare::RatioInterval;
 use study::race::{EntrantStatus as Place, Measurement, Race, Rule, replay};
 
-/// A layout's measurement in a block: its score, of which higher is better, and the 95 % half width as a share of it.
+/// A layout's measurement in a block: its score (higher is better), and the 95 % half width as a share of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Score {
     /// The score.
@@ -100,7 +100,7 @@ impl SweepRace {
                 }
             }
         }
-        // A leading straggler is known from its own race, any other leader from the main race.
+        // If a straggler leads, its own race has the comparison, otherwise the main race.
         let leading = best.map_or(main, |(partial, _)| partial);
         joined.leader = leading.leader();
         joined.ratios = leading.ratios();
@@ -127,8 +127,8 @@ impl SweepRace {
     }
 }
 
-/// The scores without empty blocks, as after a reboot, and the number of these. The last block may just have begun,
-/// and is kept.
+/// The scores without empty blocks, as after a reboot, and the number of removed blocks. The last block may just have
+/// begun, and is kept.
 fn without_gaps(scores: &Scores, blocks: usize) -> (Scores, usize) {
     let has = |block: &usize| scores.values().any(|scores| scores.contains_key(block));
     let kept: Vec<usize> = (0..blocks)
@@ -162,8 +162,8 @@ impl PartialRace {
         PartialRace::run(scores, layouts, block, rule)
     }
 
-    /// The race of a straggler against the entrants `front`, over the blocks that all of them have; `None` where there
-    /// is no such block.
+    /// The race of a straggler against the entrants `front`, over the blocks that all of them have; `None` if there is
+    /// no common block.
     fn among(
         scores: &Scores,
         front: &[usize],
@@ -249,7 +249,7 @@ impl PartialRace {
             .collect()
     }
 
-    /// The layouts that delay the race: they lack a block that was followed by another.
+    /// The layouts that delay the race: they lack a block after which another block was begun.
     fn delaying_layouts(&self, scores: &Scores, blocks: usize) -> Vec<usize> {
         let next = self.race.blocks;
         if self.race.end.is_some() || next + 1 >= blocks {

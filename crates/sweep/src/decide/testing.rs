@@ -89,7 +89,7 @@ pub(super) fn priced(mut record: SweepRecord) -> SweepRecord {
     record
 }
 
-/// Adds a probe of the volumes: the rate of each alone, and the share of it with all at once.
+/// Adds a probe of the volumes: the rate of each alone, and the share of their sum that all reach at once.
 pub(super) fn probed(mut record: SweepRecord, alone: &[f64], share: f64) -> SweepRecord {
     let value = |iops: f64| Value {
         mean: iops,

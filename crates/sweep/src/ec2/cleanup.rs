@@ -15,8 +15,8 @@ use super::cloud::{Ec2, TAG, is_gone, is_of};
 const DETACH_TIMEOUT: Duration = Duration::from_secs(300);
 /// Interval between two queries.
 pub(crate) const POLL_INTERVAL: Duration = Duration::from_secs(2);
-/// Listings in search of a volume whose creation was requested without a response; it is listed after some seconds
-/// (Amazon EC2 API Reference, "Eventual consistency").
+/// Maximum number of listings in search of a volume whose creation was requested without a response; it is listed
+/// after some seconds (Amazon EC2 API Reference, "Eventual consistency").
 const LISTING_ATTEMPTS: usize = 5;
 
 /// Deletes all volumes of a sweep, and returns the remaining ones, as sentences. `save` writes the state after each.

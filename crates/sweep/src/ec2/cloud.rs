@@ -98,7 +98,7 @@ impl<'a> Ec2<'a> {
         aws::answer(program, self.run)
     }
 
-    /// The running instance of an id.
+    /// The running instance with an id.
     ///
     /// # Errors
     /// A sentence.

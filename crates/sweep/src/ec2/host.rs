@@ -90,7 +90,7 @@ impl MeasuringHost for HostBench<'_> {
     }
 
     fn fill(&mut self, disk: &Path) -> Result<(), String> {
-        // There is no consent to overwrite any signature.
+        // No consent to overwrite a signature is given.
         let consent = Consent::parse(disk.as_os_str()).map_err(|why| why.to_string())?;
         let claim = open_for_destroying(&self.context.root, disk, &[consent])
             .map_err(|refusal| format!("the new volume is not written to: {refusal}"))?;

@@ -172,7 +172,7 @@ fn carry_out(
 /// Removes all volumes, and saves the sweep as finished. They are also removed when the ledger cannot be written.
 ///
 /// # Errors
-/// Failed midway, where volumes remain; the sweep is then unfinished, and the next start tries again. Also when the
+/// Failed midway, if volumes remain; the sweep is then unfinished, and the next start tries again. Also when the
 /// ledger cannot be written.
 fn end(
     checkpoint: &mut TypeSweepCheckpoint,
@@ -227,7 +227,7 @@ fn refused(problems: &[String]) -> Failure {
 /// The instance of this host.
 ///
 /// # Errors
-/// When it is unknown, or another one is named.
+/// When it is unknown, or a different instance is named.
 fn instance(args: &SweepArgs, context: &Context) -> Result<String, Failure> {
     let own = metadata::detect(&context.root).filter(|cloud| cloud.provider == "aws");
     let own = own.and_then(|cloud| cloud.instance_id);
@@ -280,7 +280,7 @@ fn give_up(
     end(&mut checkpoint, true, job, &mut ec2, clock, context)
 }
 
-/// Deletes the volumes of a sweep of the ledger, or by their tag those of one whose ledger is lost.
+/// Deletes the volumes of a sweep in the ledger or, if its ledger is lost, the volumes with its tag.
 pub(crate) fn abandon(
     args: &SweepArgs,
     key: &str,
@@ -303,7 +303,7 @@ pub(crate) fn abandon(
     Ok(CommandEnd::Done)
 }
 
-/// Lists and deletes the volumes with the tag of a sweep that is not an unfinished one of this ledger.
+/// Lists and deletes the volumes with the tag of a sweep, unless it is an unfinished sweep of this ledger.
 fn lost(
     args: &SweepArgs,
     key: &str,
@@ -324,7 +324,7 @@ fn lost(
     let mut checkpoint = TypeSweepCheckpoint {
         id: key.to_owned(),
         started: Timestamp::now(),
-        // A host that is no instance has no volumes attached.
+        // A host that is not an instance has no volumes attached.
         instance: instance(args, context).unwrap_or_default(),
         region: region_of(&zone),
         zone,

@@ -16,7 +16,7 @@ use ui::table::{Column, layout, wrap};
 
 /// Approximate time to create, attach, detach and delete a volume, in seconds.
 const OVERHEAD_S: f64 = 60.0;
-/// Phase of a workload given by the user.
+/// Name of the phase of a workload given by the user.
 const OWN_WORKLOAD: &str = "workload";
 /// Hours of a month, as billed by AWS.
 pub(crate) const MONTH_H: f64 = 730.0;
@@ -234,7 +234,7 @@ fn spec(volume: &BoughtVolumes) -> VolumeSpec {
     }
 }
 
-/// Checks that a specification is of one volume, of a size that EC2 sells.
+/// Checks that a specification is of one volume, with a size that EC2 sells.
 fn check_single_volume(volume: &BoughtVolumes, spec: &VolumeSpec) -> Result<(), String> {
     if volume.count() != 1 {
         return Err(format!(
@@ -262,7 +262,7 @@ fn objective(args: &SweepArgs) -> Result<Objective, String> {
     }
 }
 
-/// The requested figures, each once.
+/// The requested figures, without duplicates.
 pub(crate) fn figures<'a>(
     objective: &'a Objective,
     requires: &'a [Requirement],
@@ -280,7 +280,7 @@ pub(crate) fn figures<'a>(
     figures
 }
 
-/// The phases that the figures come from, and those that were named, each once.
+/// The phases of the figures, and those named by the user, without duplicates.
 fn phases(args: &SweepArgs, objective: &Objective, requires: &[Requirement]) -> Vec<String> {
     let mut phases: Vec<String> = Vec::new();
     let named = figures(objective, requires);

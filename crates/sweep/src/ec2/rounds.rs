@@ -21,7 +21,8 @@ const LETTERS: std::ops::RangeInclusive<char> = 'f'..='p';
 pub(crate) trait MeasuringHost {
     /// Path and size of a volume's disk; `None` while the kernel does not list it.
     fn find(&mut self, volume: &str) -> Option<(std::path::PathBuf, Bytes)>;
-    /// Fills the beginning of a new disk, which must be blank: reads of unwritten blocks are no measurement.
+    /// Fills the beginning of a new disk, which must be blank: reads of unwritten blocks would not be measurements of
+    /// the disk.
     ///
     /// # Errors
     /// When it is not blank or cannot be written, as a sentence.
@@ -149,7 +150,7 @@ impl Rounds<'_, '_> {
         }
     }
 
-    /// Waits until the disk of a volume is listed, which must have its size; `None` after a signal.
+    /// Waits until the disk of a volume is listed, and checks its size; `None` after a signal.
     fn until_seen(&mut self, id: &str, size: Bytes) -> Result<Option<std::path::PathBuf>, Failure> {
         let began = self.clock.now();
         loop {
@@ -175,7 +176,7 @@ impl Rounds<'_, '_> {
         }
     }
 
-    /// Waits; false after a signal.
+    /// Waits one interval; false after a signal.
     fn wait_or_stop(&mut self, began: Duration, why: &str) -> Result<bool, Failure> {
         if self.interrupt.load(Relaxed) {
             return Ok(false);

@@ -43,9 +43,9 @@ struct World {
     volumes: BTreeMap<String, Simulated>,
     /// Calls that change something, in order.
     log: Vec<String>,
-    /// The call that fails, and its error.
+    /// The call that fails, and its error code.
     fails: Option<(&'static str, &'static str)>,
-    /// Listings that do not show a new volume yet.
+    /// Number of listings that do not show a new volume yet.
     unseen: usize,
     /// True if detaching never ends.
     stuck: bool,
@@ -173,9 +173,9 @@ impl SweepClock for SimulatedClock {
 struct Host {
     /// The last saved state.
     saved: TypeSweepCheckpoint,
-    /// Number of saves before a kill.
+    /// Number of saves before a simulated kill.
     saves: usize,
-    /// Size of each disk; `None` where none is listed.
+    /// Size of each disk in GiB; `None` if no disk is listed.
     disk: Option<u64>,
     blank: bool,
     measured: Vec<(String, usize)>,
@@ -315,7 +315,7 @@ fn cleaned(world: &RefCell<World>, checkpoint: &mut TypeSweepCheckpoint) -> Vec<
     )
 }
 
-/// An EC2 with volumes of other owners.
+/// A simulated EC2 with volumes of other owners.
 fn with_other_volumes() -> RefCell<World> {
     let world = RefCell::new(World::default());
     world.borrow_mut().put("vol-aaaaaaaa", None, Some(INSTANCE));
@@ -428,7 +428,7 @@ fn after_a_kill_at_any_moment_the_volumes_are_found_again() {
             host.saves = saves;
             let _ = run(&world, &mut host, &mut state);
             world.borrow_mut().unseen = unseen;
-            // Only the saved state is known.
+            // Only the saved state is known after the kill.
             let mut saved = host.saved;
             assert_eq!(cleaned(&world, &mut saved), [""; 0], "{saves}");
             assert_eq!(world.borrow().left(), other_volumes(), "{saves} {unseen}");

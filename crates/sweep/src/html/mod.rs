@@ -1,5 +1,5 @@
 //! The page of a sweep: the verdict, the effects of the factors, the table, and the commands that build the winner. It
-//! has the style and the script of a run's report, and needs no network either.
+//! shares style and script with the report of a run, and needs no network.
 
 mod charts;
 mod table;

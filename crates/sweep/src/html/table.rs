@@ -19,7 +19,7 @@ pub(super) struct LayoutLine {
     pub(super) bar: u32,
     /// Further figures, in the order of the titles.
     pub(super) figures: Vec<String>,
-    /// Dollars a month, and the rate for each; empty without prices.
+    /// Cost in dollars a month, and the rate for each dollar; empty without prices.
     pub(super) cost: String,
     pub(super) per_dollar: String,
     pub(super) survives: usize,
@@ -34,8 +34,9 @@ pub(super) struct LayoutTable {
     pub(super) factors: Vec<&'static str>,
     pub(super) unit: &'static str,
     pub(super) figures: Vec<String>,
-    /// The unit of the rate for each dollar, where prices are known and it is not the objective.
+    /// True if the layouts have prices and the objective is not the cost itself.
     pub(super) priced: bool,
+    /// Unit of the rate for each dollar; `None` without prices, or if the objective is not a measured figure.
     pub(super) per_dollar: Option<&'static str>,
     pub(super) lines: Vec<LayoutLine>,
 }
@@ -110,7 +111,7 @@ fn line(
     }
 }
 
-/// Share of the winner's merit in percent; longer is better, for latencies too.
+/// Length of the bar in percent of the winner's; inverted for latencies, so that longer is better.
 fn bar(unit: FigureUnit, row: &LayoutResult) -> u32 {
     let share = match row.of_winner {
         Some(share) if unit.less_is_better() => 1.0 / share.mean.max(f64::EPSILON),

@@ -23,7 +23,7 @@ pub(super) fn whole() -> String {
     render(&sample, &finalists, &sample::commands())
 }
 
-/// A sweep whose every string is hostile.
+/// A sweep in which every string contains markup, as an attack would.
 pub(super) fn hostile() -> String {
     const HOSTILE: &str = "</script><img src=x onerror=\"document.title='owned'\">'&amp;%{x}☃";
     let (mut record, mut decision) = sample::measured();

@@ -7,7 +7,7 @@ use ui::format;
 
 /// Verdict at the top.
 pub(super) struct VerdictView {
-    /// The winner's layout, or the reason for which there is none.
+    /// The winner's layout, or the reason why there is no winner.
     pub(super) title: String,
     /// The winner's value with its interval; empty without a winner.
     pub(super) value: String,
@@ -21,9 +21,9 @@ pub(super) struct VerdictView {
     /// Reasons to doubt the result.
     pub(super) doubts: Vec<String>,
     pub(super) outs: Vec<String>,
-    /// Command that resumes the sweep; `None` where it is over.
+    /// Command that resumes the sweep; `None` if it is over.
     pub(super) resume: Option<String>,
-    /// Common part of all layouts.
+    /// The settings that all layouts have in common.
     pub(super) alike: String,
 }
 

@@ -1,5 +1,5 @@
-//! The JSON document of a sweep. Its keys are read by other programs: none is renamed or retyped without raising
-//! [`SCHEMA`].
+//! The JSON document of a sweep. Other programs read its keys: a key is only renamed, or its type changed, together
+//! with [`SCHEMA`].
 
 use std::collections::BTreeMap;
 

@@ -16,7 +16,7 @@ use bench::views::sample as runs;
 use domain::filesystem::Fs;
 use domain::raid::Level;
 
-/// Own rate of a volume.
+/// Rate of a volume alone.
 const ALONE: f64 = 3_000.0;
 /// Limit of the instance on all volumes together.
 const INSTANCE: f64 = 20_000.0;

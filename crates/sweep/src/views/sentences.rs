@@ -137,14 +137,14 @@ pub(crate) fn varying(record: &SweepRecord) -> Vec<Factor> {
     };
     let varying: Vec<Factor> = Factor::ALL.into_iter().filter(differs).collect();
     if varying.is_empty() {
-        // Of a single layout all factors are shown.
+        // For a single layout all factors are shown.
         Factor::ALL.to_vec()
     } else {
         varying
     }
 }
 
-/// Common part of all layouts: `All with fs xfs, scheduler none.` Empty where they differ in all.
+/// Settings that all layouts have in common: `All with fs xfs, scheduler none.` Empty if they differ in all.
 pub(crate) fn alike(record: &SweepRecord) -> String {
     let varying = varying(record);
     let Some(first) = record.layouts.first() else {
@@ -164,7 +164,7 @@ pub(crate) fn alike(record: &SweepRecord) -> String {
     }
 }
 
-/// The best layout, or the reason for which there is none.
+/// The best layout, or the reason why there is none.
 pub(crate) fn winner(record: &SweepRecord, decision: &SweepDecision) -> String {
     let Some(winner) = decision.winner else {
         return no_winner(decision);
@@ -199,7 +199,7 @@ fn no_winner(decision: &SweepDecision) -> String {
     text.to_owned()
 }
 
-/// Layouts not distinguishable from the winner; `None` where there are none.
+/// Layouts not distinguishable from the winner; `None` if there are none.
 pub(crate) fn ties(record: &SweepRecord, decision: &SweepDecision) -> Option<String> {
     if decision.ties.is_empty() {
         return None;
@@ -241,7 +241,7 @@ pub(crate) fn survivors(record: &SweepRecord, decision: &SweepDecision) -> Vec<S
     lines.collect()
 }
 
-/// The Pareto frontier of cost, speed and redundancy, where prices are known.
+/// The Pareto frontier of cost, speed and redundancy, if prices are known.
 pub(crate) fn frontier(record: &SweepRecord, decision: &SweepDecision) -> Option<String> {
     (!decision.frontier.is_empty()).then(|| {
         format!(
@@ -283,8 +283,7 @@ pub(crate) fn resume_command(record: &SweepRecord) -> String {
         .map_or_else(String::new, |(program, args)| exec::line(program, args))
 }
 
-/// Reasons for which layouts failed or miss a requirement: each reason once, with the ranks of its layouts in the
-/// table.
+/// Reasons why layouts failed or miss a requirement: each reason once, with the ranks of its layouts in the table.
 pub(crate) fn exclusions(decision: &SweepDecision) -> Vec<String> {
     let mut reasons: BTreeMap<(&'static str, &str), Vec<usize>> = BTreeMap::new();
     for (place, row) in decision.rows.iter().enumerate() {
@@ -337,7 +336,7 @@ pub(crate) fn further_figures(settings: &SweepSettings) -> Vec<&Figure> {
     figures
 }
 
-/// Title of a figure's column. The phase is left out where it is the objective's.
+/// Title of a figure's column. The phase is omitted if it is the objective's.
 pub(crate) fn figure_title(settings: &SweepSettings, shown: &Figure) -> String {
     let phase = figure(&settings.objective).map(|figure| figure.phase.as_str());
     let mut parts = Vec::new();
@@ -355,7 +354,7 @@ pub(crate) fn figure_title(settings: &SweepSettings, shown: &Figure) -> String {
     parts.join(" ")
 }
 
-/// The interval of a row's objective (see [`relative::interval`]); `?` where there is none.
+/// The interval of a row's objective (see [`relative::interval`]); `?` without an interval.
 pub(crate) fn plus_minus(row: &LayoutResult, unit: FigureUnit) -> String {
     match row.value {
         None => String::new(),

@@ -11,7 +11,7 @@ use crate::{Factor, Figure, LayoutResult, Objective, SweepDecision, SweepRecord}
 use ui::format::count;
 use ui::table::{Column, layout, wrap};
 
-/// The whole answer of `sweep`. `commands` build the winner, and are not wrapped: so that they can be pasted into a
+/// The whole answer of `sweep`. `commands` build the winner, and are not wrapped, so that they can be pasted into a
 /// shell.
 pub(crate) fn sweep(
     record: &SweepRecord,

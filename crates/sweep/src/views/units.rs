@@ -1,9 +1,9 @@
-//! Units in which figures of a sweep are shown, and their digits.
+//! Units and digits of the shown figures of a sweep.
 
 use crate::{Figure, LayoutOutcome, Metric, Objective, ThresholdSide, Value};
 use ui::format::number;
 
-/// Unit of a figure. The record has requests, bytes, nanoseconds and dollars.
+/// Unit of a shown figure. The record has requests, bytes, nanoseconds and dollars.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum FigureUnit {
     /// Requests a second.
@@ -71,7 +71,7 @@ impl FigureUnit {
         }
     }
 
-    /// True if less of a figure in this unit is better.
+    /// True if lower values in this unit are better.
     pub(crate) fn less_is_better(self) -> bool {
         matches!(self, FigureUnit::Time | FigureUnit::Dollars)
     }
@@ -99,7 +99,7 @@ impl FigureUnit {
         format!("{} {}", self.digits(value), self.name())
     }
 
-    /// A value with its unit and, where there is one, its interval.
+    /// A value with its unit and, if it has one, its interval.
     pub(crate) fn show_value(self, value: Value) -> String {
         match (value.low, value.high) {
             (Some(low), Some(high)) => {
@@ -126,7 +126,7 @@ pub(crate) fn share(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
-/// A share's interval in percent: `97.1 – 99.3 %`. Empty where there is none.
+/// A share's interval in percent: `97.1 – 99.3 %`. Empty without an interval.
 pub(crate) fn share_interval(value: Value) -> String {
     match (value.low, value.high) {
         (Some(low), Some(high)) => format!("{:.1} – {}", low * 100.0, share(high)),
@@ -134,7 +134,7 @@ pub(crate) fn share_interval(value: Value) -> String {
     }
 }
 
-/// The figure of an objective; `None` where it is the cost alone.
+/// The figure of an objective; `None` if the objective is the cost alone.
 pub(crate) fn figure(objective: &Objective) -> Option<&Figure> {
     match objective {
         Objective::Figure(figure) | Objective::PerDollar(figure) => Some(figure),

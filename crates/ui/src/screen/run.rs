@@ -47,8 +47,8 @@ pub trait App {
     fn press(&mut self, key: Key) -> KeyResult;
 }
 
-/// Shows a screen until the flag is raised, the person quits or the terminal is gone. The terminal is put back
-/// in each case.
+/// Shows a screen until the flag is set, the user quits or the terminal is gone. The terminal is restored in each
+/// case.
 ///
 /// # Errors
 /// When the terminal cannot be waited for, or those of [`App::update`].
@@ -68,8 +68,8 @@ pub fn run(mut terminal: Terminal, app: &mut dyn App, interrupt: &AtomicBool) ->
         if terminal.has_new_size() {
             is_stale = true;
         }
-        // A frame that a slow terminal has not taken yet is not followed by another: the next one shows the
-        // state at that time.
+        // While a slow terminal has not accepted a frame, no other is drawn: the next one shows the state at that
+        // time.
         if is_stale && terminal.is_ready() {
             let capabilities = terminal.capabilities();
             terminal.show(|area, buffer| app.draw(area, buffer, capabilities))?;

@@ -1,4 +1,4 @@
-//! The terminal: taken over, written to without ever waiting, and put back.
+//! The terminal: taken over, written to without blocking, and restored.
 
 use std::fs::File;
 use std::io::{self, IsTerminal as _, Read as _};
@@ -38,7 +38,7 @@ const STOP_TIMEOUT: Duration = Duration::from_millis(300);
 /// Ends a sequence that was cut (ECMA-48, CAN).
 const CANCEL: char = '\u{18}';
 
-/// Changes to the other screen, without breaking at the edge and without a cursor.
+/// Switches to the alternate screen, without line wrap and without a cursor.
 fn enter(out: &mut TerminalOutput) -> io::Result<()> {
     queue!(
         out,
@@ -49,7 +49,7 @@ fn enter(out: &mut TerminalOutput) -> io::Result<()> {
     )
 }
 
-/// Takes all of that back.
+/// Undoes the changes of `enter`.
 fn leave(out: &mut TerminalOutput) -> io::Result<()> {
     queue!(
         out,
@@ -73,7 +73,7 @@ struct SavedTerminal {
 }
 
 impl SavedTerminal {
-    /// Puts it back, if it can be: a terminal that is gone or takes nothing is left as it is.
+    /// Restores the terminal, if possible: one that is gone or does not accept output is left as it is.
     fn put_back(mut self) {
         // A write to memory does not fail.
         let _ = leave(&mut self.out);
@@ -85,7 +85,7 @@ impl SavedTerminal {
     }
 }
 
-/// Puts the terminal back, if it is taken.
+/// Restores the terminal, if it is taken over.
 pub fn put_back() {
     let taken = SAVED_TERMINAL
         .lock()
@@ -116,7 +116,7 @@ fn put_back_on_panic() {
     });
 }
 
-/// True if standard output is a terminal that can do more than lines.
+/// True if standard output is a terminal that supports more than lines.
 pub fn is_possible() -> bool {
     let kind = std::env::var("TERM").unwrap_or_default();
     io::stdout().is_terminal() && !kind.is_empty() && kind != "dumb"
@@ -161,7 +161,7 @@ impl Terminal {
     /// where that is something else. It is not taken over yet.
     ///
     /// # Errors
-    /// When there are no keys to be had.
+    /// When no keyboard is available.
     pub fn open() -> io::Result<Terminal> {
         let keys = match io::stdin().is_terminal() {
             true => File::from(io::stdin().as_fd().try_clone_to_owned()?),
@@ -207,7 +207,7 @@ impl Terminal {
         is_foreground(&self.keys)
     }
 
-    /// Changes to the other screen, and lets each key come as it is pressed.
+    /// Switches to the alternate screen, and to input key by key.
     pub(super) fn take_over(&mut self) -> io::Result<()> {
         let now = tcgetattr(&self.keys)?;
         // A shell may give it back as this program had it when it was stopped.
@@ -235,7 +235,7 @@ impl Terminal {
         Ok(())
     }
 
-    /// Stops the process as Ctrl-Z does, with the terminal put back.
+    /// Stops the process like Ctrl-Z, after restoring the terminal.
     pub(super) fn suspend(&mut self) -> io::Result<()> {
         self.leave();
         kill_current_process_group(Signal::TSTP)?;
@@ -262,7 +262,7 @@ impl Terminal {
         is_new
     }
 
-    /// The signs and colours that it can show.
+    /// The symbols and colours that it can show.
     pub(super) fn capabilities(&self) -> Capabilities {
         self.capabilities
     }

@@ -1,15 +1,16 @@
 //! The gate of `--fail-if-slower`, which passes only phases that could be compared.
 //!
-//! Each kind of request of each phase of A (the baseline) is judged by itself. It is slower when its interval lies
-//! below the limit. It passes when both runs did the same work, neither is invalid, and the interval excludes a
-//! slowdown of more than the limit twice over: a wider interval would pass in any case. Anything else is
+//! Each kind of request of each phase of A (the baseline) is judged by itself. It is slower when its interval is below
+//! the limit. It passes when both runs did the same work, neither is invalid, and the interval excludes two slowdowns
+//! by the limit, one after the other; without this bound a wide interval would always pass. Anything else is
 //! inconclusive. Phases that only B has are not judged.
 
 use study::compare::RatioInterval;
 
 use ui::format::percent;
 
-/// Minimum ratio that the interval may reach: that of two slowdowns by the limit, one after the other.
+/// Minimum ratio that the lower bound of the interval may have: that of two slowdowns by the limit, one after the
+/// other.
 fn reach(limit: f64) -> f64 {
     (1.0 - limit).powi(2)
 }
@@ -19,22 +20,22 @@ fn reach(limit: f64) -> f64 {
 pub(super) enum Judgement {
     /// B is slower than A by more than the limit, beyond doubt.
     Slower,
-    /// Neither this nor the opposite is shown, for this reason, as a clause.
+    /// Neither a slowdown nor its absence is shown; the reason, as a clause.
     Inconclusive(String),
     Passed,
 }
 
-/// Answer of the gate for all.
+/// Answer of the gate for the comparison as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// Something is slower. This is the answer also where something else is inconclusive.
+    /// Something is slower, whether or not something else is inconclusive.
     Slower,
     Inconclusive,
     Passed,
 }
 
 impl Outcome {
-    /// Outcome of all judgements. Without any judgement nothing was compared: that is inconclusive.
+    /// Outcome of all judgements. Without any judgement nothing was compared, and the outcome is inconclusive.
     pub(super) fn of<'a>(judgements: impl Iterator<Item = &'a Judgement>) -> Outcome {
         let mut outcome = None;
         for judgement in judgements {
@@ -57,7 +58,7 @@ impl Outcome {
     }
 }
 
-/// Judges a ratio of B to A. `doubt` is why the ratio cannot be relied on, as a clause.
+/// Judges a ratio of B to A. `doubt` is the reason why the ratio cannot be relied on, as a clause.
 pub(super) fn judge(limit: f64, ratio: Option<RatioInterval>, doubt: Option<&str>) -> Judgement {
     let reaches = |ratio: RatioInterval| {
         format!(

@@ -11,7 +11,7 @@ use ui::relative;
 /// Comparison of one kind of request of one phase that both runs have.
 pub(super) struct ComparedRow {
     pub(super) phase: String,
-    /// The phase's name in B, where it has another one.
+    /// The phase's name in B, if it differs.
     other: Option<String>,
     pub(super) what: &'static str,
     /// Unit of the means.
@@ -20,7 +20,7 @@ pub(super) struct ComparedRow {
     means: (f64, f64),
     /// Rate of B divided by that of A. `None` where there is no interval.
     pub(super) ratio: Option<RatioInterval>,
-    /// True if both have windows enough to take an interval from.
+    /// True if both runs have windows, and enough of them for an interval.
     windows: bool,
     /// The 99th percentile of the latency of A and B, in nanoseconds.
     p99: (Option<u64>, Option<u64>),
@@ -47,7 +47,7 @@ impl ComparedRow {
         both.collect()
     }
 
-    /// `None` where nothing that both tools count can be compared.
+    /// The comparison of two flows; `None` if there is no figure that both tools give.
     fn of_flows(a: &SideFlow, b: &SideFlow) -> Option<ComparedRow> {
         let requests = a.iops.zip(b.iops).map(|means| (Unit::Requests, means));
         let bytes = a.bytes_per_s.zip(b.bytes_per_s);
@@ -66,7 +66,7 @@ impl ComparedRow {
         })
     }
 
-    /// The phase's name, and its name in B where that is another one.
+    /// The phase's name, followed by its name in B if that differs.
     pub(super) fn phases(&self) -> String {
         match &self.other {
             Some(other) => format!("{} ({other})", self.phase),
@@ -78,7 +78,7 @@ impl ComparedRow {
         format!("{} {}", self.phases(), self.what)
     }
 
-    /// Reason for which there is no interval, as a clause.
+    /// Reason why there is no interval, as a clause.
     pub(super) fn without_interval(&self) -> Option<&'static str> {
         match (self.ratio, self.windows) {
             (Some(_), _) => None,

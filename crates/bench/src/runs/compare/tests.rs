@@ -68,14 +68,14 @@ fn a_run_at_half_the_rate_fails_the_bar() {
             .text(100)
             .contains("page-read read: B is slower by 5")
     );
-    // Without a limit it is an answer like any other.
+    // Without a limit the command ends with status 0.
     assert_eq!(Comparison::of(&a, &b, None).answer(), CommandEnd::Done);
     let document: Value = serde_json::from_str(&comparison.document()).unwrap();
     assert_eq!(document["slower"], true);
     assert_eq!(document["outcome"], "slower");
 }
 
-/// Answer of the gate for `b` beside the run `a`.
+/// The gate's answer for `b` compared with the run `a`: exit status, document and text.
 fn gated(a: &Side, b: &Side) -> (CommandEnd, Value, String) {
     let comparison = Comparison::of(a, b, Some(FIVE));
     let document: Value = serde_json::from_str(&comparison.document()).unwrap();
@@ -236,7 +236,7 @@ fn different_work_is_reported() {
     assert!(text.contains("is invalid"), "{text}");
 }
 
-/// A run beside another in which `change` was made to the second phase's workload.
+/// The comparison of a run with one in which `change` was made to the second phase's workload.
 fn compared(
     change: impl FnOnce(&mut record::Workload, &mut record::Target),
     a: impl FnOnce(&mut record::Workload),
@@ -248,7 +248,7 @@ fn compared(
     flat(&Comparison::of(&side(&one), &side(&other), Some(FIVE)).text(400))
 }
 
-/// The pauses of a job that has them.
+/// The pauses of a job; the job must have some.
 fn thinking(details: &mut record::JobOptions) -> &mut ThinkTime {
     details.think.get_or_insert_default()
 }
@@ -379,7 +379,7 @@ fn another_tools_phase_of_the_same_work_is_compared_and_nothing_decided() {
     let text = Comparison::of(&a, &b, None).text(100);
     assert!(text.contains("page-read / randread-16k"), "{text}");
     assert!(text.contains("400"), "{text}");
-    // Other work is no pair.
+    // A phase with other work is not paired.
     fio.summary.phases[0].work.depth = Some(1);
     let text = Comparison::of(&a, &other(&fio), None).text(100);
     assert!(text.contains("no phase in common"), "{text}");

@@ -11,7 +11,7 @@ use record::random::SplitMix64;
 use record::{Bytes, Direction};
 use rustix::io::{Errno, pread, pwrite, retry_on_intr};
 
-/// Treatment of each block of a file, in order.
+/// Operation on each block of a file, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Transfer {
     Write,
@@ -31,7 +31,7 @@ struct Blocks {
 
 impl Blocks {
     fn new(file: File, block: Bytes, seed: u64, sync: bool) -> Blocks {
-        // Data that neither a disk nor a file system makes smaller.
+        // Data that neither a disk nor a file system can compress.
         let words = (0..block.0.div_ceil(8)).map(|word| derive_seed(seed, word));
         let mut memory: Vec<u8> = words.flat_map(u64::to_ne_bytes).collect();
         memory.truncate(block.0 as usize);
@@ -43,7 +43,7 @@ impl Blocks {
         }
     }
 
-    /// Makes the block one that was not written before.
+    /// Changes the block, so that its contents were never written before.
     fn change(&mut self) {
         let stamp = self.stamps.bits().to_ne_bytes();
         self.memory.iter_mut().zip(stamp).for_each(|(a, b)| *a = b);
@@ -82,7 +82,7 @@ impl Blocks {
     }
 }
 
-/// Checks that a call moved all that it was to.
+/// Checks that a call transferred all of its bytes.
 fn check_complete(
     direction: Direction,
     offset: u64,
@@ -105,7 +105,7 @@ fn check_complete(
     }
 }
 
-/// Goes over a file from its start to its end.
+/// Transfers a file from its start to its end.
 pub(super) struct InOrder {
     blocks: Blocks,
     transfer: Transfer,
@@ -114,7 +114,7 @@ pub(super) struct InOrder {
 }
 
 impl InOrder {
-    /// Goes over `file` in blocks of `block`; where it writes, an fsync follows the last one.
+    /// A pass over `file` in blocks of `block`; if it writes, an fsync follows the last block.
     pub(super) fn new(
         file: File,
         transfer: Transfer,
@@ -155,10 +155,10 @@ impl Task for InOrder {
     }
 }
 
-/// Number of blocks read by a seeker of which it writes one back.
+/// A seeker writes one block back for each of this number that it reads.
 const WRITES_BACK: u64 = 10;
 
-/// Reads blocks anywhere, and writes some of them back.
+/// Reads blocks at random positions, and writes some of them back.
 pub(super) struct Seeker {
     blocks: Blocks,
     /// Number of blocks of the file.
@@ -170,7 +170,7 @@ pub(super) struct Seeker {
 }
 
 impl Seeker {
-    /// Reads blocks of a file of `size`, until no seeks are `left`; then it calls fsync.
+    /// A seeker on a file of `size`, which ends when no seeks are `left` and then calls fsync.
     pub(super) fn new(
         file: File,
         block: Bytes,
@@ -188,7 +188,7 @@ impl Seeker {
         }
     }
 
-    /// The next position. A multiplication and a shift take the place of a division (Lemire, 2019).
+    /// The next position. A multiplication and a shift replace a division (Lemire, 2019).
     fn place(&self) -> u64 {
         let random = u128::from(derive_seed(self.seed, self.done));
         ((random * u128::from(self.count)) >> 64) as u64

@@ -1,7 +1,7 @@
 //! `--suite bonnie`: the twelve tests of Bonnie++, through the page cache as it makes them.
 //!
-//! `data` makes the calls of the tests of one large file, `small` those of the tests of many small
-//! ones, in a [`test_folder`](crate::test_folder) that a killed run leaves to the next start.
+//! `data` makes the calls of the tests of one large file, `small` those of the tests of many small ones, in a
+//! [`test_folder`](crate::test_folder) that the next start removes after a kill.
 
 mod data;
 mod plan;
@@ -38,7 +38,7 @@ use ui::exit::{ExitClass as _, Failure};
 
 pub(crate) use plan::check_options;
 
-/// The tests, on a directory that was opened.
+/// The planned tests, and their opened directory.
 pub(crate) struct ReadyTests {
     tests: Tests,
     prepared: Prepared,
@@ -63,10 +63,10 @@ impl ReadyTests {
         let memory = machine::facts(&context.root, None, None).memory;
         let tests = Tests::of(args, &names, memory).map_err(Failure::refused)?;
         descriptors::allow(tests.open_at_once(), "--threads or --directories").refused()?;
-        // Without a test of data none is written; the smallest file stands for it.
+        // Without a test of data there is no large file; the smallest one takes its place.
         let size = Some(tests.data().max(Bytes::MIB));
         let mut prepared = target::prepare_sized(&context.root, &path, args, size, &[])?;
-        // Only now is what a killed run had left no longer in the way.
+        // The room is checked after the files of a killed run are removed.
         tests.check_room(&path).map_err(Failure::refused)?;
         prepared.target.direct = false;
         prepared.target.unwritten_fraction = Some(0.0);
@@ -154,7 +154,7 @@ impl Session<'_> {
     }
 }
 
-/// Files and directories of the tests.
+/// Files and directories that the tests use.
 struct Stage<'a> {
     path: &'a Path,
     directory: &'a OwnedFd,
@@ -178,7 +178,7 @@ impl Stage<'_> {
         };
         let one_byte = Bytes(1);
         Ok(match test {
-            // As in Bonnie++ its file is not that of the other tests.
+            // As in Bonnie++, its file is not that of the other tests.
             Test::CharWrite => {
                 let file = testfile::create(self.path).map_err(EngineError::Setup)?;
                 in_order(file, Transfer::Write, one_byte, tests.chars)
@@ -204,7 +204,7 @@ impl Stage<'_> {
         })
     }
 
-    /// The large file as another open file, with its own read-ahead and without O_DIRECT.
+    /// Another open file description of the large file, with its own read-ahead and without O_DIRECT.
     fn reopened(&self) -> Result<File, EngineError> {
         let path = format!("/proc/self/fd/{}", self.file.as_raw_fd());
         let open = File::options().read(true).write(true).open(&path);

@@ -13,7 +13,7 @@ use crate::test_folder::names::Round;
 
 /// Default size of a call of the block tests.
 const BLOCK: Bytes = Bytes::kib(8);
-/// Bytes of the tests of single bytes. bonnie++(8) says 20 MiB, and 2.00a was seen (strace) to make 3,145,728 calls
+/// Bytes of the tests of single bytes. bonnie++(8) says 20 MiB, but version 2.00a makes 3,145,728 calls (by strace),
 /// whatever the size of its file.
 const CHARS: Bytes = Bytes::mib(3);
 /// Number of seeks over all seekers.
@@ -24,9 +24,9 @@ const SEEKERS: u32 = 5;
 const FILES: u32 = 16 * 1024;
 /// Size of the large file as a multiple of the memory, so that the page cache cannot hold most of it.
 const TIMES_MEMORY: u64 = 2;
-/// Part of a file system, one in so many, that stays free where no size was given.
+/// The divisor of a file system's size that gives the part left free where no size was given.
 const FREE_SPACE_DIVISOR: u64 = 20;
-/// Maximum number of bytes that a small file takes of a disk beside its data: an inode and its name.
+/// Maximum disk space of a small file beside its data, in bytes: an inode and its name.
 const MAX_FILE_METADATA_BYTES: u64 = 4096;
 
 /// Operation on each file.
@@ -38,7 +38,7 @@ pub(super) enum FileOp {
 }
 
 impl FileOp {
-    /// The word for it in a record.
+    /// The kind of call in a record.
     pub(super) fn calls(self) -> record::CallKind {
         match self {
             FileOp::Create => record::CallKind::Create,
@@ -77,7 +77,7 @@ impl Test {
         Test::Files(Round::Random, FileOp::Delete),
     ];
 
-    /// Name of the phase: the readers of Bonnie++'s CSV give the same to its tests.
+    /// Name of the phase, as in Bonnie++'s own CSV.
     pub(super) fn name(self) -> &'static str {
         match self {
             Test::CharWrite => "char-write",
@@ -95,7 +95,7 @@ impl Test {
         }
     }
 
-    /// The test that makes the files which this one needs.
+    /// The test that creates the files which this one needs.
     fn needs(self) -> Option<Test> {
         match self {
             Test::Rewrite | Test::CharRead | Test::BlockRead | Test::Seeks => {
@@ -122,7 +122,7 @@ pub(super) struct Files {
     /// Sizes are drawn from `smallest` to `largest`.
     pub(super) smallest: Bytes,
     pub(super) largest: Bytes,
-    /// Number of directories that the files are spread over; 0 where all lie in the folder itself.
+    /// Number of directories that the files are spread over; 0 if all are in the folder itself.
     pub(super) directories: u32,
 }
 
@@ -132,11 +132,11 @@ pub(super) struct Tests {
     pub(super) list: Vec<Test>,
     /// The size of the large file.
     pub(super) size: Bytes,
-    /// True if the user has given it.
+    /// True if the user gave the size.
     pub(super) sized: bool,
-    /// Bytes of a call.
+    /// Size of a call, in bytes.
     pub(super) block: Bytes,
-    /// Bytes that are moved byte by byte.
+    /// Number of bytes that are transferred one by one.
     pub(super) chars: Bytes,
     pub(super) seeks: u64,
     pub(super) seekers: u32,
@@ -147,10 +147,10 @@ pub(super) struct Tests {
     pub(super) notes: Vec<String>,
 }
 
-/// Refuses options that the tests have no use for.
+/// Refuses options that the tests cannot use.
 ///
 /// # Errors
-/// Says which option, and why.
+/// A sentence with the option and the reason.
 pub(crate) fn check_options(args: &BenchArgs) -> Result<(), String> {
     let given = [
         (args.shared.rate.is_some(), "--rate"),
@@ -172,10 +172,10 @@ pub(crate) fn check_options(args: &BenchArgs) -> Result<(), String> {
 }
 
 impl Tests {
-    /// Tests of `args` and the names of the phases on a machine with so much memory.
+    /// The tests that `args` and the names of phases request, on a machine with this memory.
     ///
     /// # Errors
-    /// When a test is named that does not exist, or a figure makes no sense.
+    /// When a test is named that does not exist, or a value makes no sense.
     pub(super) fn of(args: &BenchArgs, names: &[String], memory: Bytes) -> Result<Tests, String> {
         check_options(args)?;
         let known = |name: &String| Test::ALL.iter().any(|test| test.name() == name);
@@ -205,7 +205,7 @@ impl Tests {
         let notes = notes.collect();
         let tests = Tests {
             size: args.shared.size.map_or_else(
-                // A memory is of any number of KiB, and the file is no smaller than twice that.
+                // A memory may be any number of KiB, and the file must be at least twice that.
                 || Bytes((memory.0 * TIMES_MEMORY).next_multiple_of(Bytes::MIB.0)),
                 |size| size.0.round_down(Bytes::MIB),
             ),
@@ -241,16 +241,16 @@ impl Tests {
         Ok(self)
     }
 
-    /// True if a test is made that needs the large file.
+    /// True if a test needs the large file.
     fn has_large_file(&self) -> bool {
         let other = |test: &Test| matches!(test, Test::Files(..) | Test::CharWrite);
         !self.list.iter().all(other)
     }
 
-    /// Maximum amount of data that is on the disk at one time, small files aside.
+    /// Maximum amount of data on the disk at one time, without small files.
     pub(super) fn data(&self) -> Bytes {
         if self.has_large_file() {
-            // The file of single bytes is gone when this is begun, and is no larger.
+            // The file of single bytes is removed before the large one is created, and is not larger.
             self.size
         } else if self.list.contains(&Test::CharWrite) {
             self.chars
@@ -259,7 +259,7 @@ impl Tests {
         }
     }
 
-    /// Number of files open at once, at most: those of the seekers, and the directories of small files.
+    /// Maximum number of files open at once: those of the seekers, and the directories of small files.
     pub(super) fn open_at_once(&self) -> u64 {
         // The calls are made by threads without a ring.
         let seeker = 1 + descriptors::of_thread(IoInterface::Sync);
@@ -271,16 +271,16 @@ impl Tests {
         self.list.iter().map(of_test).max().unwrap_or(0)
     }
 
-    /// Checks that everything fits where it is to be written: data, and the number of files.
+    /// Checks that the directory has room for everything: data, and the number of files.
     ///
     /// # Errors
-    /// Says what does not fit, and what to give instead.
+    /// A sentence with what does not fit, and what to give instead.
     pub(super) fn check_room(&self, directory: &Path) -> Result<(), String> {
         let space = space::of(directory).map_err(|error| error.to_string())?;
         self.check_bytes(directory, &space)?;
         let files = self.named();
         match rustix::fs::statvfs(directory) {
-            // File systems that make inodes as they need them say 0 in all.
+            // File systems that create inodes on demand report a total of 0.
             Ok(room) if room.f_files > 0 && room.f_favail < files + 1 => Err(format!(
                 "{} has room for {} more files by number, and {files} would be created; give fewer \
                  --files",
@@ -291,7 +291,7 @@ impl Tests {
         }
     }
 
-    /// Number of files and directories with names that are there at once.
+    /// Maximum number of named files and directories that exist at once.
     fn named(&self) -> u64 {
         match self.list.iter().any(|test| matches!(test, Test::Files(..))) {
             true => u64::from(self.files.count) + u64::from(self.files.directories),
@@ -299,13 +299,13 @@ impl Tests {
         }
     }
 
-    /// Checks that all data fits into `space`, of which a part stays free unless a size was given: others may use it.
+    /// Checks that all data fits into `space`. Without a given size, a part is left free for other programs.
     ///
     /// # Errors
-    /// Says how much is needed, and what to give instead.
+    /// A sentence with the space that is needed, and what to give instead.
     pub(super) fn check_bytes(&self, directory: &Path, space: &Space) -> Result<(), String> {
         let each = self.files.largest.0 + MAX_FILE_METADATA_BYTES;
-        // The large file is there until the end.
+        // The large file exists until the end.
         let data = self.data() + Bytes(self.named().saturating_mul(each));
         let (kept, unasked) = match self.sized || !self.has_large_file() {
             true => (Bytes(0), String::new()),
@@ -394,7 +394,7 @@ impl Tests {
             },
             block: self.files.largest,
             read_fraction: if changes { 0.0 } else { 1.0 },
-            // Of each file, as wherever there are several.
+            // The span is that of each file, as with several files everywhere.
             span: Some(self.files.largest),
             ops: Some(u64::from(self.files.count)),
             sync_every: u32::from(self.sync && changes),

@@ -14,7 +14,7 @@ use super::plan::{FileOp, Files};
 use crate::test_folder::Folder;
 use crate::test_folder::names::{self, Round};
 
-/// Data moves in pieces of at most this size.
+/// Maximum size of a read or write.
 const PIECE: Bytes = Bytes::kib(64);
 
 /// A small file.
@@ -24,7 +24,7 @@ struct Entry {
     size: u64,
 }
 
-/// The files of a round.
+/// The files of a test round.
 pub(super) struct SmallFileSet {
     folder: Folder,
     /// Directories in the folder that the files are spread over; empty where all lie in the folder itself.
@@ -34,7 +34,7 @@ pub(super) struct SmallFileSet {
     seed: u64,
     sync: bool,
     memory: Vec<u8>,
-    /// Number of the entries that were created.
+    /// Number of entries that were created.
     created: Cell<usize>,
 }
 
@@ -73,7 +73,7 @@ impl SmallFileSet {
         let directories = directories.collect::<Result<_, _>>()?;
         let spread = u64::from(files.directories.max(1));
         let entry = |number: u32| Entry {
-            // As Bonnie++ spreads them: the first part of the numbers in the first directory.
+            // As Bonnie++ spreads them: consecutive numbers share a directory.
             directory: (u64::from(number) * spread / u64::from(files.count)) as usize,
             name: names::file(round, number, derive_seed(seed, u64::from(number))),
             size: size(files, derive_seed(!seed, u64::from(number))),
@@ -91,7 +91,7 @@ impl SmallFileSet {
         })
     }
 
-    /// Work of a test on them.
+    /// The task of a test on these files.
     pub(super) fn task(&mut self, op: FileOp) -> Box<dyn Task + '_> {
         match (op, self.round) {
             (FileOp::Create, _) => Box::new(Creation { small: self, at: 0 }),
@@ -121,7 +121,7 @@ impl SmallFileSet {
             .map_or(self.folder.as_fd(), AsFd::as_fd)
     }
 
-    /// True if a file of that name was created in that directory.
+    /// True if a file with this name was created in this directory.
     fn has(&self, directory: usize, name: &CStr) -> bool {
         let number = names::number_of(self.round, name.to_bytes());
         let entry = number.and_then(|number| self.entries.get(number as usize));
@@ -211,7 +211,7 @@ impl SmallFileSet {
         Ok(true)
     }
 
-    /// Ends a test: Bonnie++ calls sync(2) where it changed something. Here only the one file system is synced.
+    /// Ends a test: Bonnie++ calls sync(2) if it changed something. Here only this file system is synced.
     fn end(&self, op: FileOp, timer: &mut Timer<'_>) -> Result<bool, EngineError> {
         if op != FileOp::Stat {
             let flush = || retry_on_intr(|| syncfs(self.folder.as_fd()));
@@ -251,8 +251,8 @@ impl Task for Creation<'_> {
     }
 }
 
-/// Applies an operation to the files in the order in which their directories list them. Foreign files are passed
-/// over.
+/// Applies an operation to the files in the order in which their directories list them. Files that this run did not
+/// create are skipped.
 struct ListedOrder<'a> {
     small: &'a mut SmallFileSet,
     op: FileOp,

@@ -124,7 +124,7 @@ fn what_small_files_are_is_kept() {
     let tests = tests("--files 1024 --file-size 1k-64k --directories 16").unwrap();
     let create = tests.list.iter().find(|test| test.name() == "seq-create");
     let workload = tests.workload(*create.unwrap());
-    // Of each file, which whoever multiplies by their number counts on.
+    // The size of each file, since readers multiply it by the number of files.
     assert_eq!(workload.span, Some(Bytes::kib(64)));
     let details = workload.details.unwrap();
     assert_eq!(details.files, 1024);
@@ -186,7 +186,7 @@ fn a_file_system_is_filled_only_when_the_size_is_given() {
         let tests = tests(options).unwrap();
         tests.check_bytes(Path::new("/data"), &space)
     };
-    // 16 GiB, and 5 of 100 stay free.
+    // 16 GiB, and 5 of 100 are left free.
     let error = fits("--phase block-write", 20).unwrap_err();
     assert!(error.contains("of which 5 GiB stay free"), "{error}");
     fits("--phase block-write", 21).unwrap();
@@ -197,7 +197,7 @@ fn a_file_system_is_filled_only_when_the_size_is_given() {
 #[test]
 fn single_bytes_need_no_more_room_than_they_take() {
     let folder = tempfile::tempdir().unwrap();
-    // Twice so much memory fits nowhere.
+    // Twice this amount of memory fits nowhere.
     let large = args("--phase char-write");
     let bytes = Tests::of(&large, &["char-write".to_owned()], Bytes::gib(1 << 20)).unwrap();
     assert_eq!(bytes.data(), Bytes::mib(3));
@@ -223,7 +223,7 @@ fn each_block_is_read_changed_and_written_back() {
         );
         vec![Box::new(task)]
     };
-    // The last block is half of one.
+    // The last block is half a block.
     let size = 20 * 1024;
     let written = run(&tests, Test::BlockWrite, on(Transfer::Write, size));
     assert_eq!(written.write.as_ref().unwrap().bytes, size);
@@ -339,7 +339,7 @@ fn a_file_that_somebody_else_put_there_is_passed_over() {
             0 => path.unwrap().path(),
             _ => path.unwrap().path().join("00000"),
         };
-        // The last has a number of ours, and not its letters.
+        // The last name has a number of this program, but not its letters.
         let foreign = ["thesis.txt", "00000000ff", "0000000000ffffffffff"];
         for name in foreign {
             fs::write(path.join(name), "mine").unwrap();

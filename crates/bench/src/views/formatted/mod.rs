@@ -1,4 +1,4 @@
-//! The formats in which `bench` and `show` print for other programs, beside JSON.
+//! The formats other than JSON in which `bench` and `show` print for other programs.
 
 mod csv;
 
@@ -9,7 +9,7 @@ use record::{ImportedRun, Run};
 use crate::conclusion::Conclusion;
 use crate::judged::ImportConclusion;
 
-/// Formats of this program's own: a row and a file for each.
+/// This program's own formats, one row each.
 static OWN: [OwnFormat; 1] = [OwnFormat {
     name: "csv",
     help: "A row for each kind of request of each phase",
@@ -53,7 +53,7 @@ impl AnswerFormat {
         }
     }
 
-    /// Parses its name.
+    /// A parser of the name.
     pub(crate) fn parser() -> impl TypedValueParser<Value = AnswerFormat> {
         let values = AnswerFormat::all().map(|format| {
             let (name, help) = format.describe();
@@ -69,7 +69,7 @@ impl AnswerFormat {
     /// Text of a run that was measured here.
     ///
     /// # Errors
-    /// When the format has no place for any of its phases.
+    /// When the format cannot represent any of its phases.
     pub(crate) fn measured(self, run: &Run, conclusion: &Conclusion) -> Result<String, WriteError> {
         match self {
             AnswerFormat::Own(format) => Ok((format.measured)(run, conclusion)),

@@ -13,7 +13,7 @@ pub(super) struct AnswerView {
     pub(super) colour: usize,
     pub(super) sentences: Vec<String>,
     pub(super) charts: Vec<ChartView>,
-    /// A table: its titles, and its rows. Without rows there is none.
+    /// Column titles of a table; without rows there is no table.
     pub(super) titles: &'static [&'static str],
     pub(super) rows: Vec<Vec<String>>,
 }

@@ -1,4 +1,4 @@
-//! The report as a browser sees it.
+//! The report in a browser.
 
 use page::browser::{assert_drawn, assert_narrow, open_page};
 
@@ -91,7 +91,7 @@ fn the_pointer_names_the_rate_and_the_latency_that_it_is_on() {
     assert!(share.contains(" % within "), "{share}");
 }
 
-/// Checks that the tests notice an error and a request: otherwise an empty console and log would prove nothing.
+/// Checks that the tests detect an error and a request: otherwise an empty console and log would prove nothing.
 #[test]
 fn chromium_tests_would_notice_an_error_and_a_request() {
     let page = "<img src=\"http://elsewhere.test/pixel\"><script>missing()</script>";

@@ -1,4 +1,4 @@
-//! The machine, the device and the program: one row a fact, one column a run.
+//! The machine, the device and the program: one row for each fact, one column for each run.
 
 use record::{Origin, Run};
 
@@ -50,7 +50,7 @@ pub(super) fn table(subjects: &[Subject<'_>]) -> FactTable {
     }
 }
 
-/// A row, unless no run knows the fact.
+/// A row; `None` if the fact is unknown for all runs.
 fn row<'a>(facts: impl Iterator<Item = &'a (&'static str, Option<String>)>) -> Option<FactRow> {
     let facts: Vec<_> = facts.collect();
     let (name, first) = facts.first()?;
@@ -66,7 +66,7 @@ fn row<'a>(facts: impl Iterator<Item = &'a (&'static str, Option<String>)>) -> O
     Some(FactRow { name, values })
 }
 
-/// The facts of a run, always the same ones in the same order.
+/// The facts of a run, always the same in the same order.
 fn facts(run: &Run) -> Vec<(&'static str, Option<String>)> {
     let (machine, target) = (&run.machine, &run.target);
     let cloud = machine.cloud.as_ref();
@@ -153,7 +153,7 @@ fn measured_by(run: &Run) -> String {
     }
 }
 
-/// A command line as a shell would take it.
+/// A command line, quoted for a shell.
 pub fn command_line(words: &[String]) -> String {
     let plain = |c: char| c.is_alphanumeric() || "-_=./:,+@%".contains(c);
     let quoted = words.iter().map(|word| {

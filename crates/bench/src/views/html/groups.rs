@@ -15,7 +15,7 @@ pub(super) struct Member<'a> {
 }
 
 impl Member<'_> {
-    /// The figures of a direction, where any were concluded.
+    /// The figures of a direction, if there are any.
     pub(super) fn flow(&self, direction: Direction) -> Option<&FlowFigures> {
         self.figures?.flow(direction)
     }
@@ -34,7 +34,7 @@ impl Member<'_> {
 /// Phases that are shown together: the same name in different runs.
 pub struct Group<'a> {
     pub name: &'a str,
-    /// Anchor of links to it.
+    /// Anchor of the group for links.
     pub(super) anchor: String,
     pub(super) members: Vec<Member<'a>>,
     /// Marks that were set while a member ran: seconds from the phase's start, and the text.
@@ -42,7 +42,7 @@ pub struct Group<'a> {
 }
 
 impl<'a> Group<'a> {
-    /// Takes the marks that were set while a member ran.
+    /// Adds the marks that were set while a member ran.
     pub(super) fn mark(&mut self, marks: &[Mark]) {
         for member in &self.members {
             let began = member.subject.run.started;
@@ -56,7 +56,7 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// The directions in which any member did anything, in the order in which they are shown.
+    /// The directions in which any member has requests, in display order.
     pub fn directions(&self) -> Vec<Direction> {
         self.directions_where(|_| true)
     }
@@ -73,8 +73,8 @@ impl<'a> Group<'a> {
     }
 }
 
-/// Groups the phases of all runs by name, in the order in which they first appear. The second
-/// phase of one name in a run goes with the second of that name in the others.
+/// Groups the phases of all runs by name, in the order in which they first appear. The second phase of a name in a run
+/// is grouped with the second of that name in the others.
 pub fn groups<'a>(subjects: &'a [Subject<'a>]) -> Vec<Group<'a>> {
     let mut groups: Vec<Group<'a>> = Vec::new();
     for subject in subjects {

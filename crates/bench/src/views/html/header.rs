@@ -5,11 +5,11 @@ use record::{Finding, Origin};
 use super::names::Subject;
 use ui::format;
 
-/// A finding as it is shown.
+/// A finding as shown.
 pub(super) struct FindingLine {
     pub(super) severity: &'static str,
     pub(super) code: &'static str,
-    /// The phase that it is about; empty for the whole run.
+    /// Name of its phase; empty for the whole run.
     pub(super) phase: String,
     pub(super) text: String,
 }
@@ -27,7 +27,7 @@ pub(super) struct RunCard {
     pub(super) findings: Vec<FindingLine>,
     pub(super) notes: Vec<String>,
     pub(super) interrupted: bool,
-    /// The tool that measured, where it was not this program.
+    /// The tool that measured, if it was not this program.
     pub(super) imported: Option<String>,
     pub(super) empty: bool,
 }

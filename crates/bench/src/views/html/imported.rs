@@ -1,5 +1,4 @@
-//! The runs of other tools in a report: their totals in a table of their own, since there is nothing
-//! to plot.
+//! The runs of other tools in a report: a separate table of their totals, since there is nothing to plot.
 
 use record::ImportedRun;
 

@@ -1,8 +1,7 @@
 //! The report: one HTML page that opens offline, for one run or several laid over each other.
 //!
-//! The content is prepared here as text (`header`, `results`, `phases`, `facts`) and as figures
-//! (`charts`); the templates next to this file insert it and escape every string. The
-//! page says everything that matters without its script too: only the charts need it.
+//! The content is prepared here as text (`header`, `results`, `phases`, `facts`) and as figures (`charts`); the
+//! templates next to this file insert it and escape every string. Without its script the page lacks only the charts.
 
 mod answer;
 mod charts;
@@ -45,7 +44,8 @@ struct Page {
     facts: facts::FactTable,
 }
 
-/// Writes the report of `runs`, and of those of other tools, with the `marks` that were set while they ran.
+/// Writes the report of `runs`, and of the `imported` runs of other tools, with the `marks` that were set while they
+/// ran.
 ///
 /// # Errors
 /// When the output cannot be written.

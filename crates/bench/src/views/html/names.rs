@@ -1,25 +1,25 @@
-//! Names of the runs of a report: a short id that distinguishes them, and a label.
+//! Names of the runs of a report: a short, unique id, and a label.
 
 use record::Run;
 
 use crate::conclusion::Conclusion;
 
-/// The longest host and target that a label holds.
+/// Maximum length of the host and target in a label, in characters.
 const PLACE_CHARS: usize = 28;
 /// Maximum length of a short id. Ids of this program fit; an imported run's id can be anything.
 const SHORT_CHARS: usize = 24;
 
 /// A run of the report.
 pub struct Subject<'a> {
-    /// Place of the run in the report, which decides its colour.
+    /// Index of the run in the report, which decides its colour.
     pub slot: usize,
     /// The run that is shown.
     pub run: &'a Run,
     /// Figures and findings of the run.
     pub conclusion: &'a Conclusion,
-    /// Enough of its id to distinguish it from the others.
+    /// The shortest part of its id that is unique in the report.
     pub short: String,
-    /// Name in a legend: the short id, and host and target as far as there is room.
+    /// Name in a legend: the short id, and host and target if they fit.
     pub label: String,
 }
 
@@ -47,7 +47,7 @@ pub(super) fn subjects(runs: &[(Run, Conclusion)]) -> Vec<Subject<'_>> {
         .collect()
 }
 
-/// The characters that end an id of this program; another id as it is.
+/// The last part of an id of this program; another id unchanged.
 fn last_part(id: &str) -> &str {
     match id.rsplit_once('-') {
         Some((_, end)) if !end.is_empty() => end,
@@ -55,7 +55,7 @@ fn last_part(id: &str) -> &str {
     }
 }
 
-/// The first and the last characters of `text`, with an ellipsis for what is left out between.
+/// The first and the last characters of `text`, with an ellipsis for the part left out between them.
 fn shortened(text: &str, longest: usize) -> String {
     let chars: Vec<char> = text.chars().collect();
     if chars.len() <= longest {

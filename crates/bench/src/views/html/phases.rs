@@ -1,4 +1,4 @@
-//! The sections of the phases: what was requested, how it went, and charts.
+//! The sections of the phases: workload, course, and charts.
 
 use record::{Phase, StopReason};
 
@@ -23,7 +23,7 @@ pub(super) struct MemberView {
 pub(super) struct Section {
     pub name: String,
     pub(super) anchor: String,
-    /// Workload, where all runs had the same.
+    /// Workload, if all runs had the same.
     pub(super) workload: Option<String>,
     pub(super) members: Vec<MemberView>,
     pub(super) charts: Vec<ChartView>,
@@ -64,7 +64,7 @@ fn member_view(member: &Member<'_>) -> MemberView {
     }
 }
 
-/// Course of a phase: its length, its end, and its cost for the host.
+/// Course of a phase: its length, the reason for its end, and its processor time on the host.
 fn course(phase: &Phase) -> String {
     let mut parts = vec![format!(
         "Measured {} ({})",

@@ -1,4 +1,4 @@
-//! The table of results: a row for each direction of each phase, the runs below one another.
+//! The table of results: a row for each direction of each phase, with the runs below one another.
 
 use record::{Bytes, Direction, Histogram, Phase};
 
@@ -10,7 +10,7 @@ use page::charts::colour_index;
 use study::compare::{RatioInterval, ratio};
 use ui::format;
 
-/// Below the first row of a group its cell is not repeated.
+/// A cell that spans the rows of a group, and is not repeated below the first.
 #[derive(Default)]
 pub(super) struct Cell {
     pub(super) text: String,
@@ -19,15 +19,15 @@ pub(super) struct Cell {
 
 /// Row of one direction of a phase of one run.
 pub(super) struct ResultRow {
-    /// The direction, in the first row that is about it.
+    /// The direction, in the first of its rows.
     pub(super) direction: Option<Cell>,
     pub(super) short: String,
     pub(super) colour: usize,
     pub(super) iops: String,
     pub(super) interval: String,
-    /// The rate over that of the first run, with its interval; empty for the first, and for other work.
+    /// The rate divided by that of the first run, with its interval; empty for the first run, and for other work.
     pub(super) ratio: String,
-    /// The ratio's class: better or worse beyond doubt.
+    /// The ratio's CSS class: significantly better or worse.
     pub(super) shift: &'static str,
     pub(super) megabytes: String,
     /// p50, p99, p99.9 and the maximum.
@@ -37,10 +37,10 @@ pub(super) struct ResultRow {
     pub(super) stopped: &'static str,
 }
 
-/// A finding in short, beside the phase that it is about.
+/// A finding in short form, beside its phase.
 pub(super) struct FindingMark {
     pub(super) finding: FindingLine,
-    /// The runs that it is about, where it is not about all of them.
+    /// The runs with the finding, if not all have it.
     pub(super) of: String,
 }
 
@@ -54,11 +54,11 @@ pub(super) struct PhaseRows {
 
 /// The whole table.
 pub(super) struct ResultTable {
-    /// True if there are several runs, so that each row has to name its own.
+    /// True if there are several runs, so that each row names its run.
     pub(super) several: bool,
-    /// The first run, to which the others are compared; empty where there is nothing to compare.
+    /// The first run, which the others are compared with; empty if there is nothing to compare.
     pub(super) baseline: String,
-    /// True if the kernel's counts are known of any phase.
+    /// True if the kernel's counts are known for any phase.
     pub(super) kernel: bool,
     pub(super) phases: Vec<PhaseRows>,
 }
@@ -79,7 +79,7 @@ pub(super) fn table(groups: &[Group<'_>], several: bool) -> ResultTable {
     }
 }
 
-/// The run in the first place, where it has a part in a group.
+/// Short id of the first run, if it is in a group.
 fn first_run(group: &Group<'_>) -> Option<String> {
     let member = group
         .members
@@ -98,8 +98,8 @@ fn phase_rows(group: &Group<'_>) -> PhaseRows {
         add_rows(&mut rows, word, group, |member| {
             row(member, base, direction)
         });
-        // In an open loop the latency counts from the scheduled time; how long the device itself
-        // took stands below it.
+        // In an open loop the latency counts from the scheduled time; the service time of the device is in the row
+        // below.
         add_rows(&mut rows, &format!("{word} service"), group, |member| {
             let service = member.phase.flow(direction)?.service.as_ref()?;
             Some(service_row(member, service))
@@ -113,7 +113,7 @@ fn phase_rows(group: &Group<'_>) -> PhaseRows {
     }
 }
 
-/// The findings about the phase, each once.
+/// The findings about the phase, without duplicates.
 fn marks(group: &Group<'_>) -> Vec<FindingMark> {
     let mut found: Vec<(FindingLine, Vec<&str>)> = Vec::new();
     for member in &group.members {
@@ -146,7 +146,7 @@ fn marks(group: &Group<'_>) -> Vec<FindingMark> {
         .collect()
 }
 
-/// Adds a row for each member for which `row` gives one, under one heading.
+/// Adds a row for each member for which `row` returns one, under one heading.
 fn add_rows(
     rows: &mut Vec<ResultRow>,
     heading: &str,
@@ -167,7 +167,7 @@ fn add_rows(
 fn row(member: &Member<'_>, base: Option<&Member<'_>>, direction: Direction) -> Option<ResultRow> {
     let flow = member.phase.flow(direction)?;
     let figures = member.flow(direction);
-    // One sync at the end has no rate.
+    // A single sync at the end has no rate.
     let once = direction == Direction::Sync && member.phase.workload.sync_every == 0;
     let iops = figures.map(|figures| figures.iops).filter(|_| !once);
     let relative = base
@@ -195,7 +195,7 @@ fn row(member: &Member<'_>, base: Option<&Member<'_>>, direction: Direction) -> 
     })
 }
 
-/// The rate of a direction over that of the first run, where both did the same work.
+/// The rate of a direction divided by that of the first run, if both did the same work.
 fn relative(base: &Member<'_>, member: &Member<'_>, direction: Direction) -> Option<RatioInterval> {
     let work = |member: &Member<'_>| {
         let workload = &member.phase.workload;
@@ -220,7 +220,7 @@ fn relative(base: &Member<'_>, member: &Member<'_>, direction: Direction) -> Opt
     ratio(&rates(member), &rates(base))
 }
 
-/// A row that knows nothing but a latency.
+/// A row with only a latency.
 fn service_row(member: &Member<'_>, latency: &Histogram) -> ResultRow {
     let at = |quantile| {
         if latency.is_empty() {
@@ -255,8 +255,8 @@ fn interval(estimate: Estimate) -> String {
     }
 }
 
-/// The kernel's counts on the device meanwhile, as "operations a second × average size". They are taken after
-/// splitting and merging, and do not know commits.
+/// The kernel's counts on the device during the phase, as "operations a second × average size". They are taken after
+/// splitting and merging, and do not distinguish commits.
 fn kernel(phase: &Phase, direction: Direction) -> String {
     let Some((total, seconds)) = device_totals(phase) else {
         return String::new();
@@ -268,7 +268,7 @@ fn kernel(phase: &Phase, direction: Direction) -> String {
     };
     match direction {
         Direction::Read => sized(total.reads, total.read_bytes),
-        // Discards are counted apart.
+        // Discards are counted separately.
         Direction::Write if phase.workload.trims() => String::new(),
         Direction::Write => sized(total.writes, total.write_bytes),
         Direction::Sync => format!("{} flushes", rate(total.flushes)),
@@ -297,7 +297,7 @@ mod tests {
             .map(|row| row.direction.is_some())
             .collect();
         assert_eq!(headings, [true, false, true, false]);
-        // The first run is what the other one is compared to.
+        // The other run is compared with the first.
         assert_eq!(table.baseline, subjects[0].short);
         let ratios: Vec<bool> = mixed.rows.iter().map(|row| !row.ratio.is_empty()).collect();
         assert_eq!(ratios, [false, true, false, true]);

@@ -1,4 +1,4 @@
-//! The page as text; `browser_tests` examines it as a browser does.
+//! The page as text; `browser_tests` examines it in a browser.
 
 use super::*;
 use crate::views::sample;
@@ -12,7 +12,7 @@ pub(super) fn render(runs: &[(Run, Conclusion)]) -> String {
     String::from_utf8(page(runs, &[], &[]).unwrap()).unwrap()
 }
 
-/// A run whose every string is hostile.
+/// A run in which every string is hostile.
 pub(super) fn hostile_run() -> (Run, Conclusion) {
     let (mut run, _) = sample::database_run(5);
     run.target.path = HOSTILE.to_owned();
@@ -40,7 +40,7 @@ pub(super) fn hostile_run() -> (Run, Conclusion) {
     (run, conclusion)
 }
 
-/// The page without the charting library, whose comment names its home.
+/// The page without the charting library, whose comment has a URL.
 fn without_library(page: &str) -> String {
     let script = page::LIBRARY;
     assert!(page.contains(script));
@@ -131,11 +131,11 @@ fn a_report_is_written_as_a_whole_and_may_be_replaced() {
     let output = OutputFile::check(&path, OutputFormat::Page, false).unwrap();
     write_file(&output, &runs, &[], &[]).unwrap();
     assert!(std::fs::read_to_string(&path).unwrap().ends_with("</html>"));
-    // A page is known as one.
+    // A page is recognized as one.
     OutputFile::check(&path, OutputFormat::Page, false).unwrap();
 }
 
-/// A page of another tool's run alone.
+/// A page with only another tool's run.
 pub(super) fn render_imported() -> String {
     let run = crate::views::imported::sample::bonnie();
     let judged = crate::judged::ImportConclusion::of(&run);

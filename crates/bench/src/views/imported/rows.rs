@@ -11,7 +11,7 @@ const UNKNOWN: &str = "–";
 pub(crate) struct ImportedRow {
     /// The phase's name.
     pub phase: String,
-    /// Subject of the figures.
+    /// Kind of request.
     pub what: &'static str,
     /// Requests a second.
     pub iops: String,
@@ -23,7 +23,7 @@ pub(crate) struct ImportedRow {
     pub seconds: String,
 }
 
-/// A row for each kind of request; one for a phase that has none.
+/// A row for each kind of request; a single row for a phase without any.
 pub(crate) fn rows(run: &ImportedRun) -> Vec<ImportedRow> {
     run.summary.phases.iter().flat_map(of_phase).collect()
 }

@@ -16,7 +16,7 @@ fn imported(source: &str, summary: Summary) -> ImportedRun {
     }
 }
 
-/// 400 random reads a second of fio, of which percentiles are known.
+/// 400 random reads a second by fio, with percentiles.
 pub(crate) fn fio() -> ImportedRun {
     let mut read = FlowSummary::of(Activity::Read);
     read.ops = Some(4000);
@@ -57,7 +57,7 @@ pub(crate) fn fio() -> ImportedRun {
     )
 }
 
-/// A block test and a test of files of Bonnie++, of which little is known.
+/// A block test and a file test of Bonnie++, with few figures.
 pub(crate) fn bonnie() -> ImportedRun {
     let mut write = FlowSummary::of(Activity::Write);
     write.bytes_per_s = Some(61022.0 * 1024.0);

@@ -21,7 +21,7 @@ const COLUMNS: [Column; 11] = [
     Column::numbers("s", 7),
 ];
 
-/// The whole answer of `show`.
+/// The whole output of `show`.
 pub(crate) fn run(run: &ImportedRun, judged: &ImportConclusion, columns: usize) -> String {
     let mut last = "";
     let rows = rows(run);
@@ -65,7 +65,7 @@ pub(crate) fn run(run: &ImportedRun, judged: &ImportConclusion, columns: usize) 
     text
 }
 
-/// Source and subject of the figures.
+/// Source and target of the figures.
 fn header(run: &ImportedRun) -> String {
     let summary = &run.summary;
     let mut parts = vec![match &summary.target {

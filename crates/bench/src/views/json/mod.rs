@@ -1,5 +1,5 @@
-//! One JSON document a run: a file for each part of it, in which the document of a run that was measured here and that
-//! of an imported run stand together. Their keys are read by other programs: none is renamed or retyped without raising
+//! One JSON document for each run, with a file for each part of it. The form for a measured run and that for an
+//! imported run are in the same file. Other programs read their keys: none is renamed or retyped without raising
 //! [`SCHEMA`].
 
 mod flow;
@@ -32,7 +32,7 @@ pub(crate) fn imported(run: &ImportedRun, judged: &ImportConclusion) -> String {
 }
 
 fn text(document: &impl Serialize) -> String {
-    // Memory is all that could fail, and there is none that could.
+    // Only memory allocation could fail, which Rust does not report.
     serde_json::to_string_pretty(document).unwrap_or_default() + "\n"
 }
 

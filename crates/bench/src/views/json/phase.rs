@@ -65,7 +65,7 @@ impl<'a> PhaseDocument<'a> {
             let flow = phase.flow(direction).zip(figures.flow(direction));
             flow.map(|(flow, figures)| FlowDocument::of(flow, figures))
         };
-        // Work on files and discards are neither reads nor writes, for whoever adds those up.
+        // Work on files and discards count as neither reads nor writes, for readers that add those up.
         let data = |direction: Direction| {
             flow(direction).filter(|_| workload.activity(direction) == direction.into())
         };
@@ -254,7 +254,7 @@ struct DeviceDocument {
 }
 
 impl DeviceDocument {
-    /// `None` where there are no counts.
+    /// The counts; `None` if there are none.
     fn of(phase: &Phase) -> Option<DeviceDocument> {
         let (counts, seconds) = device_totals(phase)?;
         let ops = counts.reads + counts.writes;

@@ -87,8 +87,8 @@ pub(super) fn plans() -> [Plan; 7] {
     ]
 }
 
-/// Speed of the volume `at` seconds into a phase, as a share of its level: `page-write` loses its burst
-/// credit halfway, and `page-mixed` stalls for a moment.
+/// Speed of the volume `at` seconds into a phase, as a share of its level: `page-write` runs out of burst credit
+/// halfway, and `page-mixed` stalls once.
 fn level(plan: &Plan, at: f64) -> f64 {
     match plan.name {
         "page-write" if at > 4.5 => 0.45,
@@ -142,7 +142,7 @@ fn window_flow(
         let expected = plan.rate * speed * draw.share * now * slice_seconds;
         let ops = (expected * (1.0 + 0.05 * random.normal())).round().max(0.0) as u64;
         for _ in 0..ops {
-            // One request in two hundred meets something slow, as on a real volume.
+            // One request in two hundred takes six times as long, as on a real volume.
             let tail = if random.uniform() < 0.005 { 6.0 } else { 1.0 };
             let spread = (0.22 * random.normal()).exp();
             let nanos = plan.median * draw.factor * tail * spread / (speed * now.max(0.05));

@@ -1,4 +1,4 @@
-//! The dialogue with a script that runs first on a host.
+//! The dialogue with the script that runs first on a host.
 
 use std::io::Write as _;
 use std::process::ChildStdin;
@@ -15,17 +15,17 @@ use crate::connection::transport::ConnectionError;
 use crate::hosts::Host;
 use crate::protocol::SMALL_STACK;
 
-/// Prefix of each line of the script that is for us.
+/// Prefix of the script's lines that belong to the dialogue.
 const PREFIX: &str = "disksmith-fleet ";
-/// Time limit for each step of the host but the first, whose limit the user has set, and the program's way,
-/// beyond what ssh itself bounds.
+/// Time limit for each step of the host except the connection, which has a limit set by the user, and the upload;
+/// longer than ssh's own limits.
 pub(super) const STEP_TIMEOUT: Duration = Duration::from_secs(30);
-/// Time limit for sending the program. The script gives up after as long.
+/// Time limit for sending the program; the script has the same limit.
 const UPLOAD_TIMEOUT: Duration = Duration::from_secs(900);
-/// Time after which a host that takes no byte of the program is given up. The buffers on the way, some 2 MiB, may be
-/// all that a slow line carries in that time.
+/// Time without progress of the upload after which a host is given up. A slow connection may need that long for the
+/// buffers in between, some 2 MiB.
 const STALL_TIMEOUT: Duration = Duration::from_secs(120);
-/// Size of the pieces in which the program is sent, in bytes.
+/// Size of the segments in which the program is sent, in bytes.
 const PIECE: usize = 1 << 16;
 /// Interval at which the signal is polled.
 const POLL: Duration = Duration::from_millis(100);
@@ -34,24 +34,24 @@ const POLL: Duration = Duration::from_millis(100);
 pub(super) struct Bootstrap<'a> {
     pub(super) host: &'a Host,
     pub(super) ssh: &'a mut Ssh,
-    /// Command with which a person sees why the host is not reached.
+    /// Command that shows why the host cannot be reached.
     pub(super) verbose: String,
     pub(super) interrupt: &'a AtomicBool,
 }
 
 impl Bootstrap<'_> {
-    /// Waits for the script's first word. Returns the processor, as `uname -m` calls it.
+    /// Waits for the script's first line. Returns the processor, as reported by `uname -m`.
     pub(super) fn arch(&mut self, connect_timeout: Duration) -> Result<String, ConnectionError> {
         let system = self.step("host", connect_timeout + STEP_TIMEOUT)?;
         arch_of(self.host, &system).map(str::to_owned)
     }
 
-    /// Waits until the script comes to a step. Returns its other output.
+    /// Waits until the script reaches a step. Returns its other output.
     pub(super) fn step(&mut self, step: &str, limit: Duration) -> Result<String, ConnectionError> {
         self.step_while(step, limit, &mut || true)
     }
 
-    /// Waits like [`Bootstrap::step`], and gives up as soon as `goes_on` is false.
+    /// Waits like [`Bootstrap::step`], and stops when `goes_on` returns false.
     fn step_while(
         &mut self,
         step: &str,
@@ -100,7 +100,7 @@ impl Bootstrap<'_> {
         let (ssh_output, status) = self.ssh.end.last_output();
         let name = &self.host.name;
         let code = status.and_then(|status| status.code());
-        // ssh itself ends with 255 where something of its own went wrong (ssh(1), EXIT STATUS).
+        // ssh exits with 255 for errors of its own (ssh(1), EXIT STATUS).
         if code == Some(255) || code.is_none() || step == "host" {
             return ConnectionError::Unreached(unreached(name, &self.verbose, &ssh_output));
         }
@@ -118,8 +118,8 @@ impl Bootstrap<'_> {
         sent.map_err(|_| self.ended("ready"))
     }
 
-    /// Sends the program, on a thread of its own: a host that stops reading would block this one. Returns the input
-    /// when the host has all of it.
+    /// Sends the program on a separate thread, since a host that stops reading would block this one. Returns the input
+    /// when the host has received everything.
     pub(super) fn send(&mut self, program: &Program) -> Result<ChildStdin, ConnectionError> {
         let lost = |name: &str| {
             ConnectionError::Lost(format!("{name} was lost before the program was sent."))
@@ -141,7 +141,7 @@ impl Bootstrap<'_> {
             .stack_size(SMALL_STACK)
             .spawn(send)
             .map_err(|why| ConnectionError::Lost(format!("no thread could be started: {why}.")))?;
-        // Where this fails, ssh is killed, the pipe breaks, and the thread ends.
+        // On a failure ssh is killed, the pipe breaks, and the thread ends.
         let mut moved = (0, Instant::now());
         let mut goes_on = || {
             let now = taken.load(Relaxed);
@@ -158,7 +158,7 @@ impl Bootstrap<'_> {
     }
 }
 
-/// The processor of a host, from the words with which it reports its system and its processor.
+/// The processor of a host, from its report of system and processor.
 pub(super) fn arch_of<'a>(host: &Host, reply: &'a str) -> Result<&'a str, ConnectionError> {
     let (system, arch) = reply.split_once(' ').unwrap_or((reply, "unknown"));
     if system != "Linux" {

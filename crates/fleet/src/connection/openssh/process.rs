@@ -1,4 +1,4 @@
-//! The process of an ssh, and its output.
+//! The ssh process and its output.
 
 use std::io::BufReader;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
@@ -13,12 +13,12 @@ use crate::buffered_pipe::{BufferedPart, BufferedPipe};
 use crate::connection::transport::ConnectionError;
 use crate::protocol;
 
-/// Bytes kept from the end of the output of ssh.
+/// Maximum number of bytes kept from the end of ssh's output.
 const MAX_OUTPUT_BYTES: usize = 2000;
-/// Time limit for an ssh whose channel has closed to report why.
+/// Time limit for an ssh process with a closed channel to report the reason.
 const ERROR_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// An ssh at work.
+/// A running ssh process.
 pub(super) struct Ssh {
     pub(super) input: Option<ChildStdin>,
     pub(super) lines: Receiver<String>,
@@ -28,7 +28,7 @@ pub(super) struct Ssh {
 /// The process, and its output.
 pub(super) struct ChildEnd {
     child: Child,
-    /// Exit status of the process once it has ended; its process id may then be another's.
+    /// Exit status of the process once it has ended; its process id may be reused then.
     status: Option<ExitStatus>,
     errors: Option<BufferedPipe>,
 }
@@ -47,10 +47,10 @@ impl Ssh {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
-            // BatchMode is not handed on to the ssh of a jump host: what has no terminal, and no
-            // window to ask in, cannot wait for an answer.
+            // BatchMode is not passed to the ssh of a jump host: without a terminal and a display it cannot wait for
+            // an answer.
             .env("SSH_ASKPASS_REQUIRE", "never");
-        // Ctrl-C in a terminal is for this program, which ends the agents first.
+        // Ctrl-C in a terminal is handled by this program, which ends the agents first.
         let mut child = spawn_bound_apart(command).map_err(failed)?;
         let (input, output, errors) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take());
@@ -100,7 +100,7 @@ impl Drop for ChildEnd {
         if self.status.is_some() {
             return;
         }
-        // With it goes what it has started: the ssh to a jump host, a proxy's command.
+        // This also ends its children: the ssh to a jump host, a proxy command.
         let _ = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
         let _ = self.child.kill();
         let _ = self.child.wait();

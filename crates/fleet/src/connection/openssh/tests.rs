@@ -112,13 +112,13 @@ fn the_scripts_hold_nothing_that_a_login_shell_would_change() {
     }
 }
 
-/// Speaks with the script as it runs in this shell, without ssh between.
+/// Runs the script in this shell without ssh, and returns its lines.
 fn by_hand(shell: &str, place: &Path, go: &str, program: &[u8]) -> Vec<String> {
     let path = std::env::var("PATH").unwrap();
     by_hand_with(&path, shell, place, go, program)
 }
 
-/// Speaks with the script as it runs in this shell, with this PATH.
+/// The same, with this PATH.
 fn by_hand_with(path: &str, shell: &str, place: &Path, go: &str, program: &[u8]) -> Vec<String> {
     answers(
         SCRIPT,
@@ -189,10 +189,10 @@ fn the_script_takes_a_program_in_checks_it_runs_it_and_leaves_nothing() {
     }
 }
 
-/// Puts a program that runs this script where it is found first, and gives that PATH.
+/// Creates programs that run these scripts, and returns a PATH on which they come first.
 ///
-/// Another process writes it: what this one has open for writing is open in each process that another test forks
-/// meanwhile, and cannot be executed until that executes its own program (execve(2), ETXTBSY).
+/// Another process writes them: a file that this process has open for writing is also open in each process that
+/// another test forks meanwhile, and cannot be executed until that one executes its own program (execve(2), ETXTBSY).
 fn path_with(folder: &Path, programs: &[(&str, &str)]) -> String {
     for (name, script) in programs {
         let written = tempfile::NamedTempFile::new().unwrap();
@@ -323,7 +323,7 @@ fn a_host_that_does_not_exist_is_reported_without_waiting_long() {
     let mut ssh = ssh();
     ssh.config = Some("/dev/null".into());
     let began = Instant::now();
-    // Port 1 of this host: nothing listens there.
+    // Port 1 of this host, on which nothing listens.
     let host = Host {
         port: Some(1),
         ..host("127.0.0.1")
@@ -341,7 +341,7 @@ fn a_host_that_does_not_exist_is_reported_without_waiting_long() {
     assert!(began.elapsed() < Duration::from_secs(30));
 }
 
-/// Disks of this host, as an agent on it takes them for disks (`facts.rs`).
+/// Disks of this host, by the rule of the agent (`facts.rs`).
 fn disks() -> BTreeSet<String> {
     let devices = Devices::read(&Root::host()).unwrap();
     let disks = devices.iter().filter(|device| {
@@ -355,7 +355,7 @@ fn the_counters_of_this_host_are_printed_as_often_as_is_asked() {
     let place = tempfile::tempdir().unwrap();
     let path = std::env::var("PATH").unwrap();
     for shell in ["sh", "bash"] {
-        // Others attach and detach disks meanwhile.
+        // Other tests attach and detach disks meanwhile.
         let (lines, own) = loop {
             let own = disks();
             let lines = answers(COUNTERS, &path, shell, place.path(), b"\n\n");

@@ -1,5 +1,4 @@
-//! Races of simulated hosts, each with the fault that its name has. Each has four disks, and answers a round
-//! at once.
+//! Races of simulated hosts, each with a fault named by its name. Each has four disks, and answers a round at once.
 
 use std::time::Duration;
 
@@ -12,29 +11,30 @@ use crate::protocol::HostFacts;
 use crate::protocol::rounds::{HostRound, Round, RoundMessage, TargetFacts, TargetRound};
 use domain::plan_binding::{BoundTarget, DiskIdentity};
 
-/// The rate of a disk of a host that is as it should be.
+/// The rate of a disk of a host without a fault.
 const RATE: f64 = 12_000.0;
 /// Scatter of a round of a disk, as the standard deviation of a logarithm.
 const NOISE: f64 = 0.02;
 
-/// Time after a round's end for which hosts are waited for: they are threads, which a busy host leaves without a
+/// Time to wait for hosts after the end of a round: they are threads, which a busy machine may leave without a
 /// processor for a while.
 pub(crate) const LATE_HOST_TIMEOUT: Duration = Duration::from_secs(5);
-/// Time after which an answer comes that is too late: after a round of half a second and the wait for it, in the
-/// middle of the next one.
+/// Delay of an answer that is too late: after a round of half a second and the wait for late hosts, in the middle of
+/// the next round.
 const STALL: Duration = Duration::from_millis(6_250);
 
 /// Result of a round.
 pub(super) enum ScriptedReply {
     /// A message is sent.
     Sends(Box<FromAgent>),
-    /// Nothing is sent, and the agent stays.
+    /// Nothing is sent, and the agent keeps running.
     Hangs,
     /// The connection is lost.
     IsLost,
 }
 
-/// Facts of the host: `boot…` reports another boot each time, and `other…` another instance than its name has.
+/// Facts about the host: `boot…` reports another boot id each time, and `other…` another instance id than its name
+/// has.
 pub(super) fn facts(name: &str, nth: usize) -> HostFacts {
     let boot = if name.starts_with("boot") { nth } else { 1 };
     HostFacts {
@@ -50,7 +50,7 @@ pub(super) fn facts(name: &str, nth: usize) -> HostFacts {
     }
 }
 
-/// Message that a host is prepared. A host `large…` has larger disks, and `wipe…` has one that is overwritten.
+/// Message that a host is prepared. A host `large…` has larger disks, and `wipe…` has a disk that is overwritten.
 pub(super) fn ready(name: &str) -> FromAgent {
     let size_bytes = if name.starts_with("large") { 2 } else { 1 } << 40;
     let target = |at: usize| TargetFacts {
@@ -72,7 +72,7 @@ pub(super) fn ready(name: &str) -> FromAgent {
     FromAgent::Round(RoundMessage::Ready((0..4).map(target).collect()))
 }
 
-/// Message that the measuring verb has ended in order.
+/// Message that the measuring verb has ended normally.
 pub(super) fn stopped(name: &str) -> FromAgent {
     let order = VerbRequest {
         fleet: String::new(),
@@ -89,10 +89,11 @@ pub(super) fn stopped(name: &str) -> FromAgent {
     }
 }
 
-/// Answer to a round. Of `slow…` all disks have 60 %, of `bad…` one of four has 30 %, `drop…` has 30 % from the 20th
-/// round on, `dips…` in each eighth, `lazy…` has a disk that takes seconds, `gone…`, `back…` and `boot…` are lost in
-/// the second round, `wait…` takes its time, `stall…` answers the sixth too late and is slow in it, `hang…` answers
-/// none from the fifth on, `fail…` has an error, and `cache…` measures none of its disks.
+/// Answer to a round. All disks of `slow…` have 60 % of the rate, one of four of `bad…` has 30 %, of `drop…` from the
+/// 20th round on, of `dips…` in each eighth round; `lazy…` has a disk with a latency of seconds; `gone…`, `back…` and
+/// `boot…` are lost in the second round; `wait…` is slow to answer; `stall…` answers the sixth round too late and is
+/// slow in it; `hang…` does not answer from the fifth on; `fail…` has an error; and the disks of `cache…` are served
+/// from memory.
 pub(super) fn measured(name: &str, nth: usize, round: Round) -> ScriptedReply {
     let is = |what: &str| name.starts_with(what);
     if round.number == 1 && nth == 1 && (is("gone") || is("back") || is("boot")) {
@@ -113,7 +114,7 @@ pub(super) fn measured(name: &str, nth: usize, round: Round) -> ScriptedReply {
             .wrapping_add(u64::from(byte))
     });
     let mut rng = Rng::new(seed);
-    // Hosts of one kind differ: by 4 % from each to the next.
+    // Hosts of one kind differ by 4 % from each to the next.
     let number: String = name.chars().filter(char::is_ascii_digit).collect();
     let rank: i32 = number.parse().unwrap_or(0);
     let host = RATE * 0.96_f64.powi(rank) * if is("slow") { 0.6 } else { 1.0 };

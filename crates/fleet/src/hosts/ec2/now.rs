@@ -1,4 +1,4 @@
-//! Instances as they are now, asked for by their ids.
+//! The present state of instances, queried by their ids.
 
 use std::net::IpAddr;
 
@@ -7,24 +7,24 @@ use linux::aws::RunProgram;
 
 use crate::hosts::ec2::{Instance, Tag, is_keep, page, program};
 
-/// An instance as it is now.
+/// The present state of an instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct InstanceState {
     /// Id of the instance.
     pub id: String,
     /// State of the instance, such as `running`.
     pub state: String,
-    /// Time of the last start, which may be one after a stop (`LaunchTime` of Instance in the Amazon EC2 API
-    /// Reference; the first start is that of a network interface). `None` where EC2 does not report it.
+    /// Time of the last start, which may follow a stop (`LaunchTime` of Instance in the Amazon EC2 API Reference; the
+    /// first start is that of a network interface). `None` if EC2 does not report it.
     pub launched: Option<Timestamp>,
-    /// Addresses by which it is reached.
+    /// Addresses of the instance.
     pub addresses: Vec<IpAddr>,
-    /// True where it has the tag `keep`, in whatever letters.
+    /// True if it has the tag `keep`, in any case.
     pub is_tagged_keep: bool,
 }
 
 impl Instance {
-    /// Addresses by which the instance is reached, public and private.
+    /// Addresses of the instance, public and private.
     fn addresses(&self) -> Vec<IpAddr> {
         let interfaces = || self.network_interfaces.iter().flatten();
         let assigned = interfaces().flat_map(|one| one.private_ip_addresses.iter().flatten());
@@ -46,11 +46,11 @@ impl Instance {
     }
 }
 
-/// Asks for instances by their ids, at most 200 (Amazon EC2 User Guide, limits of filters). One that is not
-/// known is not in the answer: a filter only finds nothing, where `--instance-ids` fails for all.
+/// Queries instances by their ids, at most 200 (Amazon EC2 User Guide, limits of filters). An unknown id is missing
+/// from the answer: a filter finds nothing, while `--instance-ids` would fail for all.
 ///
 /// # Errors
-/// A sentence, where the command fails.
+/// A sentence, if the command fails.
 pub(crate) fn now(ids: &[&str], run: RunProgram<'_>) -> Result<Vec<InstanceState>, String> {
     let filter = format!("Name=instance-id,Values={}", ids.join(","));
     let bytes = run(&program(&[filter], None)).map_err(|why| why.to_string())?;

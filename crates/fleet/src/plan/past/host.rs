@@ -1,9 +1,9 @@
-//! Hosts of earlier runs: zone, instance type and figure, and whether a race kept them.
+//! Hosts of earlier runs: zone, instance type and figure, and the decision of the race.
 
 use crate::race::{Decision, RankedHost};
 use crate::store::HostRun;
 
-/// Decision about a host that was kept.
+/// Name of the decision to keep a host.
 pub(super) const KEEP_DECISION: &str = "keep";
 
 /// Host of an earlier run.
@@ -13,15 +13,15 @@ pub(crate) struct PastHost {
     pub zone: Option<String>,
     /// Instance type of the host.
     pub kind: Option<String>,
-    /// Figure of the host; `None` where it has none.
+    /// Figure of the host; `None` if unknown.
     pub figure: Option<f64>,
-    /// True where the race kept it; `None` where that is not known.
+    /// True if the race kept it; `None` if unknown.
     pub kept: Option<bool>,
 }
 
 impl PastHost {
-    /// Makes a host of a race from its rank: its figure is the race's, of which more is better, and whether it was kept
-    /// is not known yet.
+    /// A host of a race, from its rank: its figure is that of the race, where a larger one is better; whether it was
+    /// kept is not known yet.
     pub(super) fn of_race(host: &HostRun, ranked: &RankedHost) -> PastHost {
         PastHost {
             zone: host.zone.clone(),
@@ -34,22 +34,22 @@ impl PastHost {
     }
 }
 
-/// Key of a host in one run and the next: its id, or its name.
+/// Key that identifies a host across runs: its id, or its name.
 pub(super) fn key_of(host: &HostRun) -> String {
     host.id.clone().unwrap_or_else(|| host.host.clone())
 }
 
-/// True where a host with this decision of a race may have been good by its figure. A host that missed a floor or
-/// failed was not.
+/// True if a host with this decision of a race may have been good by its figure. A host that missed a floor or failed
+/// was not.
 pub(crate) fn could_be_good(decision: &str) -> bool {
     let never = [Decision::HostFloor, Decision::Failed, Decision::Unreachable];
     never.iter().all(|one| one.name() != decision)
 }
 
-/// The hosts of the past, and which of them were good.
+/// The past hosts, and which of them were good.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct PastHosts {
-    /// The hosts, each with whether it was good.
+    /// The hosts, each with true if it was good.
     pub hosts: Vec<(PastHost, bool)>,
     /// Definition of a good host, in words.
     pub good: String,

@@ -1,4 +1,4 @@
-//! Past results of a ledger: what its runs and races measured of hosts.
+//! Past results of a ledger: measurements of hosts in its runs and races.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,8 +14,8 @@ use bench::conclusion::Conclusion;
 use sweep::{Requirement, figures_of};
 use ui::exit::{ExitClass as _, Failure};
 
-/// The hosts of a ledger's runs and races that have the figure of the requirement, each with its worst result. A run
-/// that was measured to its end and is valid takes precedence over one that is not, which may be a burst.
+/// The hosts of a ledger's runs and races that have the figure of the requirement, each with its worst result. A valid
+/// and complete run takes precedence over any other, which may show a burst.
 pub(crate) fn of_ledger(path: &Path, requirement: &Requirement) -> Result<Vec<PastHost>, Failure> {
     let ledger = Ledger::open(path).refused()?;
     let mut worst = WorstFigures {
@@ -53,11 +53,11 @@ pub(crate) fn of_ledger(path: &Path, requirement: &Requirement) -> Result<Vec<Pa
     Ok(hosts)
 }
 
-/// Worst result that is known of each host.
+/// Worst known result of each host.
 struct WorstFigures {
-    /// True where less of the figure is better.
+    /// True if a smaller figure is better.
     is_low_good: bool,
-    /// Worst result of each host by its key, and true where that was valid.
+    /// Worst result of each host by its key, and true if it was valid.
     hosts: BTreeMap<String, (bool, PastHost)>,
 }
 
@@ -98,7 +98,7 @@ fn of_races(
         };
         for one in conclude(&run, record).ranked {
             let host = run.hosts.get(one.place);
-            // Where the race was ended first, a host that was not measured does not count.
+            // If the race was ended before, a host that was not measured does not count.
             if let Some(host) =
                 host.filter(|_| one.known.is_some() || one.decided != Decision::Open)
             {
@@ -112,7 +112,7 @@ fn of_races(
     Ok(hosts)
 }
 
-/// Hosts on which a `bench` was to run and that have no run: they were dead, failed or lost. Without them only
+/// Hosts on which a `bench` was requested and that have no run: they were dead, failed or lost. Without them only
 /// survivors would be counted.
 fn never_measured(ledger: &Ledger) -> Result<Vec<PastHost>, Failure> {
     let mut hosts: BTreeMap<String, Option<PastHost>> = BTreeMap::new();

@@ -1,10 +1,9 @@
-//! Past results: how hosts came out before.
+//! Past results of hosts.
 //!
-//! They are read from the answer of `fleet race --json`, of which `figure` (its name) and, for each of
-//! `hosts`, `host`, `zone`, `type`, `figure.value` and `decision` are used; from a list of hosts with the
-//! attributes `figure` and `decision`; or from a ledger, of each host the worst of its runs and races, and the
-//! hosts of `fleet run -- bench …` that never came to one. A host without a figure, such as one that was never
-//! reached, came out bad.
+//! They are read from the answer of `fleet race --json` (`figure`, and for each of `hosts`: `host`, `zone`, `type`,
+//! `figure.value` and `decision`); from a list of hosts with the attributes `figure` and `decision`; or from a ledger:
+//! for each host the worst of its runs and races, and the hosts of `fleet run -- bench …` without any run. A host
+//! without a figure, such as one that was never reached, counts as bad.
 
 mod host;
 mod measured;
@@ -27,11 +26,11 @@ use verdicts::of_verdicts;
 const SQLITE: &[u8] = b"SQLite format 3\0";
 
 impl PastHosts {
-    /// Reads past results. Good is what meets the requirement; without one, of a ledger what its races found good,
-    /// and of others what is as good as the worst host that was kept.
+    /// Reads past results. Good hosts meet the requirement; without one, those that the races of a ledger found good,
+    /// or, for other sources, those at least as good as the worst kept host.
     ///
     /// # Errors
-    /// Refused, where they cannot be read or do not show which hosts were good.
+    /// Refused, if they cannot be read or do not show which hosts were good.
     pub(crate) fn read(from: &Path, good: Option<&Requirement>) -> Result<PastHosts, Failure> {
         let name = from.display().to_string();
         let unread = |why| Failure::refused(format!("{name} cannot be read: {why}"));
@@ -59,7 +58,7 @@ impl PastHosts {
     /// Separates the good hosts from the others.
     ///
     /// # Errors
-    /// A sentence, where nothing shows which were good.
+    /// A sentence, if it cannot be determined which hosts were good.
     fn of(
         name: &str,
         hosts: Vec<PastHost>,
@@ -89,7 +88,7 @@ impl PastHosts {
                  as in --good 'page-write.iops>=10000'."
             ));
         }
-        // More is better in what a race ranks by.
+        // A race ranks by figures of which a larger one is better.
         let least = kept()
             .filter_map(|host| host.figure)
             .fold(f64::INFINITY, f64::min);
@@ -144,7 +143,7 @@ mod tests {
         assert_eq!(good_hosts(&past), [true, true, false, false]);
         assert!(past.good.contains("12000"), "{}", past.good);
         let lower = read(RACE, Some("page-write.iops>=9000")).unwrap();
-        // One that missed a floor was not good, however high its figure is.
+        // A host that missed a floor was not good, however high its figure.
         assert_eq!(good_hosts(&lower), [true, true, false, false]);
         let problem = read(RACE, Some("page-read.iops>=9000")).unwrap_err();
         assert!(problem.contains("page-write.iops, and --good"), "{problem}");

@@ -6,7 +6,7 @@ use crate::hosts::{Host, listed};
 use crate::plan::past::host::{KEEP_DECISION, PastHost, could_be_good};
 use sweep::{Figure, Requirement};
 
-/// The answer of a race, as much of it as matters here.
+/// The relevant keys of the answer of a race.
 #[derive(Debug, Deserialize)]
 struct PastAnswer {
     figure: Option<String>,
@@ -27,10 +27,10 @@ struct Value {
     value: f64,
 }
 
-/// The hosts of an answer or a list, whichever it is.
+/// The hosts of an answer or a list.
 ///
 /// # Errors
-/// Sentences, where it is neither.
+/// Sentences, if it is neither.
 pub(crate) fn of_text(
     name: &str,
     bytes: &[u8],
@@ -61,14 +61,14 @@ fn of_answer(
             ));
         }
     }
-    // Without a requirement more is better, and of a latency only the decision tells.
+    // Without a requirement a larger figure is better; for a latency only the decision counts.
     let ranked = answer.figure.as_deref().and_then(|name| name.parse().ok());
     let is_latency = ranked.is_some_and(|figure: Figure| figure.metric.is_latency());
     let counts = good.is_some() || !is_latency;
     let host = |raced: PastRacedHost| PastHost {
         zone: raced.zone,
         kind: raced.kind,
-        // However high it is: the race found it bad.
+        // However high its figure is, the race found it bad.
         figure: (counts && raced.decision.as_deref().is_none_or(could_be_good))
             .then(|| raced.figure.map(|figure| figure.value))
             .flatten(),

@@ -1,4 +1,4 @@
-//! Past results of a ledger as its races themselves judged them.
+//! Past results of a ledger, by the decisions of its races.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -30,12 +30,11 @@ struct JudgedHost {
     good: bool,
 }
 
-/// The hosts that the races of a ledger found good, among all that they raced: those that were kept, or that
-/// the race could not distinguish from those. They are of the races that were ranked by the figure of the
-/// newest.
+/// The hosts that the races of a ledger found good, among all raced hosts: those that were kept, or that the race
+/// could not distinguish from kept ones. Only races that were ranked by the same figure as the newest one count.
 ///
 /// # Errors
-/// Refused, where the ledger cannot be read, or no race in it was decided.
+/// Refused, if the ledger cannot be read, or has no decided race.
 pub(crate) fn of_verdicts(path: &Path) -> Result<PastHosts, Failure> {
     let ledger = Ledger::open(path).refused()?;
     let mut races: Vec<FleetRun> = Vec::new();
@@ -110,8 +109,8 @@ fn merged(raced: &[JudgedRace], left_out: usize, figure: &Figure) -> PastHosts {
     }
 }
 
-/// Results of a race for its hosts, and the number of groups that were not decided. Left out are the hosts of such a
-/// group, hosts that were never measured and may belong to one, and hosts for which the race ended too early.
+/// Results of a race for its hosts, and the number of undecided groups. Left out are the hosts of such a group, hosts
+/// that were never measured and may belong to one, and hosts for which the race ended too early.
 fn verdicts(run: &FleetRun, record: &RaceRecord) -> (Vec<JudgedHost>, usize) {
     let concluded = conclude(run, record);
     let names = |is_decided: bool| {
@@ -141,7 +140,7 @@ fn verdicts(run: &FleetRun, record: &RaceRecord) -> (Vec<JudgedHost>, usize) {
         };
         let has_verdict = match group {
             Some(group) => decided.contains(group),
-            // Its living neighbours would be left out, and it alone would count.
+            // Other hosts of its group would be left out, and it would be the only one that counts.
             None => {
                 let of = setup::name(host.zone.as_deref(), host.kind.as_deref(), record.per);
                 !without_verdict.iter().any(|group| may_be_of(group, &of))
@@ -163,8 +162,8 @@ fn verdicts(run: &FleetRun, record: &RaceRecord) -> (Vec<JudgedHost>, usize) {
     (hosts, without_verdict.len())
 }
 
-/// True where a host whose zone or type has this name could have come into this group. The size follows the
-/// name of a group.
+/// True if a host whose zone or type has this name could have been in this group. In the name of a group the size
+/// follows.
 fn may_be_of(group: &str, name: &str) -> bool {
     let rest = group.strip_prefix(name);
     name == setup::UNKNOWN || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(", "))
@@ -224,7 +223,7 @@ mod tests {
         assert!(past.good.contains("each of the 2 races"), "{}", past.good);
     }
 
-    /// Past results by a ledger with this race alone.
+    /// Past results of a ledger with this race alone.
     fn alone(race: FleetRun) -> Result<PastHosts, String> {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("ledger.db");
@@ -248,7 +247,7 @@ mod tests {
             let why = alone(silent).unwrap_err();
             assert!(why.contains("before its rounds were used up"), "{why}");
         }
-        // A floor is something that they were held against.
+        // With a floor, hosts were compared with a requirement.
         assert_eq!(good_hosts(&alone(with_floor).unwrap()), [true, false]);
     }
 
@@ -256,7 +255,7 @@ mod tests {
     fn a_host_that_was_not_reached_counts_only_alongside_those_that_do() {
         let mut race = test_races::raced(&[1000.0, 900.0, 500.0, 400.0]);
         let (zone, other) = ("us-east-1a", "us-east-1b");
-        // One that is alive in a zone that was not decided, and one of each zone that was not reached.
+        // A host in an undecided zone that is alive, and one in each zone that was not reached.
         let added = [(other, true), (other, false), (zone, false)];
         for (at, (zone, _)) in added.iter().enumerate() {
             let host = crate::hosts::Host {

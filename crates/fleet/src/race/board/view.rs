@@ -1,4 +1,4 @@
-//! Content of the live table of a race: of each group the leaders, and the others as counts.
+//! Content of the live table of a race: for each group the leaders, and counts of the others.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -19,7 +19,7 @@ use ui::screen::{Pieces as _, TextStyle};
 use ui::table::{Column, layout};
 use ui::units::compact;
 
-/// The most hosts of a group that are shown, whatever there is room for.
+/// Maximum number of hosts of a group that are shown, whatever the room.
 const MAX_GROUP_ROWS: usize = 50;
 /// Number of the newest changes that are shown.
 const CHANGES: usize = 4;
@@ -29,17 +29,17 @@ const CHANGES: usize = 4;
 enum BoardStatus {
     /// May be one of the best.
     In,
-    /// May be one of the best, and was away in the last round.
+    /// May be one of the best, and was unreachable in the last round.
     Away,
     /// May be as good as the worst host that is kept.
     Equal,
-    /// Out: as many others as are kept are better.
+    /// Out: as many other hosts as are kept are better.
     Out,
     /// Missed a floor.
     Below,
     /// A disk of the host gave an error.
     Broken,
-    /// Was away too often, or could not be measured.
+    /// Was unreachable too often, or could not be measured.
     Lost,
 }
 
@@ -108,7 +108,7 @@ pub(crate) struct BoardView {
     groups: Vec<Group>,
     /// The newest changes, the newest last.
     changes: VecDeque<String>,
-    /// Number of hosts that took no part from the start.
+    /// Number of hosts that did not take part from the start.
     absent: usize,
     most_rounds: usize,
 }
@@ -118,16 +118,16 @@ pub(crate) struct BoardView {
 pub(super) struct RoundProgress {
     /// Number of the round, from 0.
     pub round: usize,
-    /// Time for which the race has continued.
+    /// Elapsed time of the race.
     pub elapsed: Duration,
-    /// Number of hosts that are measured in it.
+    /// Number of hosts that are measured in this round.
     pub hosts: usize,
-    /// Number of these hosts that were measured.
+    /// Number of hosts that were already measured.
     pub measured: usize,
 }
 
 impl BoardView {
-    /// A race that begins.
+    /// The table at the start of a race.
     pub(crate) fn of(course: &RunningRace<'_>, run: &FleetRun, record: &RaceRecord) -> BoardView {
         let mut view = BoardView {
             figure: figure_name(record),
@@ -144,7 +144,7 @@ impl BoardView {
         view
     }
 
-    /// Takes in a round. `out` are the hosts that are out since then.
+    /// Adds a round. `out` are the hosts that are out since this round.
     pub(crate) fn take(
         &mut self,
         course: &RunningRace<'_>,
@@ -216,11 +216,11 @@ impl BoardView {
             .collect();
     }
 
-    /// The lines of the table for this room: no more lines, and none too long.
+    /// The lines of the table for this room: not more lines, and none longer.
     pub(super) fn lines(&self, now: RoundProgress, room: Size) -> Vec<Line<'static>> {
         let (width, height) = (usize::from(room.width), usize::from(room.height));
         let head = self.head(now);
-        // A line for the round, one for the titles, and each group has one for those who are counted.
+        // A line for the round, one for the titles, and one in each group for the counts.
         let changes = self.changes.len().min(height.saturating_sub(4) / 3);
         let room = height.saturating_sub(2 + changes);
         let shown = self.groups.len().min(room / 2);
@@ -281,14 +281,14 @@ impl BoardView {
     }
 }
 
-/// Status of the hosts of these groups, in words.
+/// Counts of the hosts of these groups by status, in words.
 fn summary(groups: &[Group]) -> String {
     let all = groups.iter().flat_map(|group| &group.statuses);
     counts(&all.copied().collect::<Vec<BoardStatus>>())
 }
 
 impl Group {
-    /// A group of these hosts: where each stands, what is known of it, and its place.
+    /// A group of these hosts: status, estimate and rank of each.
     fn of(
         name: &str,
         mut all: Vec<(BoardStatus, Option<HostEstimate>, usize)>,
@@ -297,7 +297,7 @@ impl Group {
     ) -> Group {
         let figure =
             |known: &Option<HostEstimate>| known.map_or(f64::NEG_INFINITY, |known| known.figure);
-        // Who may be kept is before who may not, however good the latter looked.
+        // Hosts that may be kept come before those that may not, whatever their figures.
         let is_out = |status: BoardStatus| status > BoardStatus::Away;
         all.sort_by(|a, b| {
             let by_figure = || figure(&b.1).total_cmp(&figure(&a.1));
@@ -322,7 +322,7 @@ impl Group {
         }
     }
 
-    /// The cells of its first hosts, at most so many, and of a line that counts the others.
+    /// The cells of its first hosts, at most `most`, and of a line that counts the others.
     fn cells(&self, most: usize) -> Vec<Vec<String>> {
         let shown = if self.statuses.len() <= most + 1 {
             self.rows.len()
@@ -371,8 +371,8 @@ fn counts(statuses: &[BoardStatus]) -> String {
     counted.join(", ")
 }
 
-/// Cuts a line to the columns that there are. Text from a host may have line breaks, and would take more lines than
-/// are counted.
+/// Cuts a line to the available columns. Text from a host may have line breaks, and would take more lines than
+/// counted.
 fn truncate(line: &str, width: usize) -> String {
     let line = line.replace(['\r', '\n'], " ");
     let line = charset::shown(&printable(&line)).into_owned();
@@ -390,7 +390,7 @@ mod tests {
     use crate::race::test_races;
     use insta::assert_snapshot;
 
-    /// A race of two groups, as it stands after its rounds.
+    /// A race of two groups, after its rounds.
     fn view(hosts: usize) -> BoardView {
         let levels: Vec<f64> = (0..hosts).map(|at| 1000.0 - 30.0 * at as f64).collect();
         let run = test_races::raced(&levels);
@@ -507,7 +507,7 @@ mod tests {
             lines.iter().any(|line| line.contains("zone-0000")),
             "{lines:#?}"
         );
-        // Those that are shown are not counted once more.
+        // Hosts that are shown are not counted again.
         let more = lines.iter().find_map(|line| line.strip_prefix("… and "));
         let (hidden, counted) = more.unwrap().split_once(" more groups: ").unwrap();
         let hidden: usize = hidden.parse().unwrap();

@@ -1,4 +1,4 @@
-//! Answers of `disksmith bench --json`: what a race takes from them.
+//! Answers of `disksmith bench --json` in a race.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use serde::Deserialize;
 use crate::protocol::rounds::{TargetFacts, TargetRound};
 use sweep::{Figure, Metric};
 
-/// The name by which a replay's only phase is known.
+/// Name of a replay's only phase.
 const REPLAY: &str = bench::REPLAY;
 
 /// Answers of a host in a round, one for each target.
@@ -19,7 +19,7 @@ pub(super) struct CollectedHost {
     pub runs: Vec<String>,
 }
 
-/// A document of `bench --json`, as far as a race needs it. Its keys are pinned in `tests/documents/`.
+/// A document of `bench --json`, with the keys that a race needs. They are pinned in `tests/documents/`.
 #[derive(Deserialize)]
 struct Document {
     command: String,
@@ -72,10 +72,10 @@ struct Latency {
     p99_9: f64,
 }
 
-/// The answers in a file, one behind another, with these figures of each.
+/// The concatenated answers in a file, with these figures of each.
 ///
 /// # Errors
-/// A sentence without its end, where it has none, or something else.
+/// A sentence without its end, if there is no answer, or something else.
 pub(super) fn answers(file: &Path, figures: &[Figure]) -> Result<CollectedHost, String> {
     let text = std::fs::read_to_string(file).map_err(|why| format!("it cannot be read: {why}"))?;
     let mut answered = CollectedHost {
@@ -151,8 +151,8 @@ fn round_of(document: &Document, figures: &[Figure]) -> TargetRound {
     }
 }
 
-/// A figure; `None` where it was not measured, or is a percentile over reads and writes together, which a
-/// document does not have.
+/// A figure; `None` if it was not measured, or is a percentile over reads and writes together, which a document does
+/// not have.
 fn value(phases: &[Phase], figure: &Figure) -> Option<f64> {
     let phase = phases.iter().find(|phase| phase.name == figure.phase)?;
     let data = || {

@@ -1,4 +1,4 @@
-//! Races by files.
+//! Races from files.
 
 use serde_json::json;
 
@@ -36,7 +36,7 @@ fn hosts(names: &[&str]) -> Vec<Host> {
     names.iter().map(host).collect()
 }
 
-/// An answer of a disk that does so many reads a second.
+/// An answer of a disk with this number of reads a second.
 fn answer(run: &str, iops: f64) -> String {
     let flow = json!({ "ops": 1, "iops": { "mean": iops }, "bytes_per_s": { "mean": 4096.0 * iops },
         "latency_ns": { "mean": 1e6, "p50": 1e6, "p90": 1e6, "p95": 1e6, "p99": 2e6, "p99_9": 3e6 } });
@@ -47,7 +47,7 @@ fn answer(run: &str, iops: f64) -> String {
     .to_string()
 }
 
-/// Puts so many rounds there, in which hosts do so many reads a second.
+/// Writes `rounds` rounds, in which hosts have these numbers of reads a second.
 fn measured(folder: &Path, rounds: usize, hosts: &[(&str, f64)]) {
     for round in 1..=rounds {
         let place = folder.join(format!("round-{round}"));
@@ -60,7 +60,7 @@ fn measured(folder: &Path, rounds: usize, hosts: &[(&str, f64)]) {
     }
 }
 
-/// The race, and the places of the hosts to be measured next.
+/// The race, and the indices of the hosts to be measured next.
 type Collected = (FleetRun, Vec<usize>);
 
 fn collected(folder: &Path, names: &[&str], words: &[&str]) -> Result<Collected, Failure> {
@@ -93,7 +93,7 @@ fn rounds_of_files_decide_as_those_of_a_race() {
     assert_eq!([of("db2"), of("db3")], [Decision::Keep; 2]);
     assert_eq!([of("db1"), of("db4")], [Decision::Cull; 2]);
     assert_eq!(of("dead"), Decision::Unreachable);
-    // With too few rounds it is open, and those are named that are to be measured next.
+    // With too few rounds it is undecided, and the hosts to be measured next are named.
     let short = tempfile::tempdir().unwrap();
     measured(short.path(), 2, &levels);
     let (run, next) = collected(short.path(), &names[..4], &[]).unwrap();

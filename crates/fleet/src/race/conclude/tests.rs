@@ -15,7 +15,7 @@ fn decided(run: &FleetRun) -> Vec<(usize, Decision, bool)> {
     all
 }
 
-/// Levels of five hosts: one is the best, three are as good as each other, and one is bad.
+/// Levels of five hosts: one is the best, three are equally good, and one is bad.
 const LEVELS: [f64; 5] = [1000.0, 1200.0, 1000.0, 1000.0, 500.0];
 
 #[test]
@@ -80,10 +80,10 @@ fn a_host_that_is_kept_and_dead_by_now_is_reported() {
         "It was not there any more when the race was over: the connection to db1 was lost.";
     assert_eq!(of(1).decided, Decision::Keep);
     assert!(of(1).doubts.iter().any(|doubt| doubt == expected));
-    // It is as bad as it was, and its figures are as good.
+    // It is still bad, and its figures are still valid.
     assert!(of(4).is_bad && of(4).is_gone && of(4).doubts.is_empty());
     assert!(!of(0).is_gone && !of(1).is_doubtful);
-    // One is kept, and of the three that tie one will be.
+    // One is kept, and one of the three that tie will be.
     let group = &concluded.groups[0];
     assert_eq!((group.kept, group.places, group.there), (1, 1, 1));
     let actual = crate::race::view::missing_hosts_notice(group);

@@ -1,4 +1,4 @@
-//! The charts of a race: the hosts of each zone and of each type, and the best ones round by round.
+//! The charts of a race: the hosts of each zone and of each type, and the best ones by round.
 
 use page::plot::{Hover, Line, Marker, Mode, Trace};
 use std::collections::BTreeMap;
@@ -19,14 +19,14 @@ pub(super) struct RaceView<'a> {
     pub concluded: &'a RaceConclusion,
 }
 
-/// Distance by which the hosts of a column stand apart to each side.
+/// Maximum horizontal offset of the hosts of a column, to each side.
 const COLUMN_SPREAD: f64 = 0.32;
-/// Number of hosts that are shown round by round: as many as there are colours.
+/// Number of hosts that are shown by round: the number of colours.
 const MAX_HOST_LINES: usize = 7;
 /// Group of a host without a zone or type.
 const UNKNOWN: &str = "unknown";
 
-/// The charts that have something to show: a single zone or type has no distribution over them.
+/// The charts with any content: a single zone or type has no distribution.
 pub(super) fn all(view: RaceView<'_>) -> Vec<Chart> {
     let zones = columns(view, |host| host.zone.as_ref());
     let kinds = columns(view, |host| host.kind.as_ref());
@@ -39,7 +39,7 @@ pub(super) fn all(view: RaceView<'_>) -> Vec<Chart> {
     charts
 }
 
-/// The hosts that have a figure, by what they have in common.
+/// The hosts with a figure, by the property that they share.
 fn columns<'a>(
     view: RaceView<'a>,
     of: fn(&HostRun) -> Option<&String>,
@@ -58,7 +58,7 @@ fn columns<'a>(
     columns
 }
 
-/// A point for each host above what it has in common with others.
+/// A point for each host above the property that it shares with others.
 fn strip(
     view: RaceView<'_>,
     what: &str,
@@ -68,7 +68,7 @@ fn strip(
         return None;
     }
     let by = RankedBy::of(&view.record.figures);
-    // The place of each host: alongside the others of its column, in the order of their figures.
+    // The position of each host: beside the others of its column, ordered by figure.
     let mut points: BTreeMap<Decision, Vec<(f64, f64, String)>> = BTreeMap::new();
     for (at, ranked) in columns.values().enumerate() {
         let step = 2.0 * COLUMN_SPREAD / (ranked.len() as f64).max(2.0);

@@ -1,4 +1,4 @@
-//! The page of a race: who is kept, how the hosts of each zone and type are distributed, and the table.
+//! The page of a race: the kept hosts, the distribution over zones and types, and the table.
 
 mod charts;
 #[cfg(test)]
@@ -29,7 +29,7 @@ struct Line {
 #[template(path = "race.html")]
 struct Page {
     heading: String,
-    /// The badge's word, sign and style.
+    /// The badge's text, symbol and style.
     badge: (&'static str, &'static str, &'static str),
     identity: Vec<(&'static str, String)>,
     sentences: Vec<String>,

@@ -1,4 +1,4 @@
-//! A race of the ledger, made ready to be gone through again.
+//! A race from the ledger, prepared for a replay of its rounds.
 
 use study::burnin::{Race, Rule};
 
@@ -14,17 +14,17 @@ pub(crate) struct RaceSetup<'a> {
     pub floors: &'a [HostFloor],
     /// Length of a round, in seconds.
     pub round_s: f64,
-    /// Number of seconds on end for which a host may be missing at least.
+    /// Minimum number of seconds for which a host may be missing continuously.
     pub silent_s: f64,
     /// Rule by which it is decided.
     pub rule: Rule,
-    /// The group of each host, by its place; `None` of one that takes no part.
+    /// The group of each host, by its index; `None` for a host that does not take part.
     pub groups: &'a [Option<String>],
     /// The paths of each host's targets.
     pub targets: &'a [Vec<String>],
 }
 
-/// Parts of a race of the ledger, for [`RaceSetup`].
+/// Data of a race in the ledger, for [`RaceSetup`].
 pub(crate) struct ReplayedRace {
     floors: Vec<HostFloor>,
     groups: Vec<Option<String>>,
@@ -33,7 +33,7 @@ pub(crate) struct ReplayedRace {
 }
 
 impl ReplayedRace {
-    /// Makes it ready to be gone through again. A floor that is none any more is left out.
+    /// Prepares a replay. A floor that is no longer valid is left out.
     pub(crate) fn of(record: &RaceRecord) -> ReplayedRace {
         let hosts = || record.hosts.iter();
         let paths = |host: &RacedHost| {
@@ -58,7 +58,7 @@ impl ReplayedRace {
         }
     }
 
-    /// Number of rounds in which a host is measured before it is kept, in a race that is as long as that takes.
+    /// Number of rounds in which a host is measured before it is kept, without a maximum of rounds.
     pub(crate) fn proof_rounds(&self) -> usize {
         let mut groups: Vec<&String> = self.groups.iter().flatten().collect();
         groups.sort();

@@ -4,7 +4,7 @@ use study::burnin::Rule;
 
 use super::*;
 
-/// A race of four hosts of two disks, of which two are kept.
+/// A race of four hosts with two disks each, of which two are kept.
 struct Small {
     groups: Vec<Option<String>>,
     targets: Vec<Vec<String>>,
@@ -51,7 +51,7 @@ fn target(iops: f64) -> TargetRound {
     }
 }
 
-/// A round in which each host that is measured has these rates on its disks.
+/// A round in which each measured host has these rates on its disks.
 fn round(
     course: &RunningRace<'_>,
     rng: &mut Rng,
@@ -137,7 +137,7 @@ fn a_zone_that_is_away_as_a_whole_is_waited_for() {
     }
     assert_eq!(step(&mut course, false), [0; 0]);
     assert!(course.known(1).is_some());
-    // Not forever: after five minutes each counts.
+    // Not forever: after five minutes each absence counts.
     let out: Vec<usize> = (0..14).flat_map(|_| step(&mut course, true)).collect();
     assert_eq!(out.len(), 4, "{out:?}");
     assert!(out.iter().all(|host| host % 2 == 1), "{out:?}");
@@ -171,7 +171,7 @@ fn one_that_is_away_too_often_is_out_and_not_called_bad() {
     );
 }
 
-/// Takes in a round in which a host is away, or answers one of before too late.
+/// Adds a round in which a host is missing, or answers an earlier round too late.
 fn without(
     course: &mut RunningRace<'_>,
     rng: &mut Rng,
@@ -208,7 +208,7 @@ fn a_host_that_answers_too_late_was_not_missing_since() {
         assert_eq!(course.missed(0), 0);
     }
     assert_eq!(course.known(0).unwrap().rounds, 4);
-    // That it was lost before is not made good by it.
+    // Its earlier losses still count.
     assert_eq!(without(&mut course, &mut rng, 0, None), [0; 0]);
     assert_eq!(without(&mut course, &mut rng, 0, None), [0; 0]);
     assert_eq!(without(&mut course, &mut rng, 0, Some(9)), [0; 0]);
@@ -248,7 +248,7 @@ fn a_loss_has_the_time_to_be_made_good_in_short_rounds_too() {
         assert_eq!(without(&mut course, &mut rng, 0, None), [0; 0]);
     }
     assert_eq!(without(&mut course, &mut rng, 0, None), [0]);
-    // Slowness may hide in all of them.
+    // Slowness may have been missed in all of them.
     assert_eq!(course.unmeasured_rounds(0), 31);
 }
 
@@ -289,7 +289,7 @@ fn a_zone_is_waited_for_that_is_still_away_since_all_were() {
             host,
             why: "it is away".to_owned(),
         };
-        // One had come back in between.
+        // One had reconnected in between.
         one.missed = vec![absent(1)];
         one.excused = [3, 5, 7].map(absent).into();
         assert_eq!(course.take(&one), [0; 0]);
@@ -377,7 +377,7 @@ fn a_disk_that_fails_is_broken_and_one_that_gives_nothing_is_out() {
         course.out_reason(2),
         Some(EliminationReason::Absent(_))
     ));
-    // The disk is not blamed for what the host lacks.
+    // An error of the host does not count against the disk.
     assert!(matches!(
         course.out_reason(3),
         Some(EliminationReason::Absent(_))
@@ -393,7 +393,7 @@ fn time_that_was_not_the_disk_s_does_not_count() {
     for _ in 0..3 {
         let mut one = round(&course, &mut rng, &plain);
         for target in &mut one.measured[3].targets {
-            // As slow as it is, it is no reason either.
+            // However slow it is, that is no reason either.
             target.figures[0] = Some(1.0);
             target.invalid = Some("it was answered from memory.".to_owned());
         }

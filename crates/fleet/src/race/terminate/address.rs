@@ -1,5 +1,5 @@
-//! Address at which a host is reached, compared with the addresses that EC2 has for its instance. A metadata
-//! service can be forwarded or made up, and names any instance of the account then.
+//! Address with which a host is reached, compared with the addresses that EC2 has for its instance. A metadata service
+//! can be forwarded or faked, and could name any instance of the account.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -17,8 +17,8 @@ const NAME_TIMEOUT: Duration = Duration::from_secs(2);
 /// Addresses of names.
 pub(super) type Addresses = BTreeMap<String, Vec<IpAddr>>;
 
-/// Looks up the names by which hosts are reached with the system's resolver, for as long as the timeout and until a
-/// signal comes. One that is not found by then is left out, as one that only ssh's own configuration has.
+/// Looks up the names of hosts with the system's resolver, until the timeout or a signal. A name that is not found by
+/// then is left out, such as one that only ssh's configuration has.
 pub(super) fn look_up<'a>(
     reached: impl Iterator<Item = &'a String>,
     interrupt: &AtomicBool,
@@ -43,22 +43,22 @@ pub(super) fn look_up<'a>(
     addresses
 }
 
-/// Addresses of a host: the one at which it is reached, or those that its name was found to have.
+/// Addresses of a host: the one with which it is reached, or those found for its name.
 pub(super) fn addresses_of(reached: &str, known: &Addresses) -> Vec<IpAddr> {
     let name = name_of(reached);
     let found = || known.get(name).cloned().unwrap_or_default();
     literal(name).map_or_else(found, |ip| vec![ip])
 }
 
-/// The name or address at which a host is reached, as a resolver knows it.
+/// The name or address with which a host is reached, in the form of a resolver.
 fn name_of(address: &str) -> &str {
     let bare = without_user(address);
     bare.trim_start_matches('[').trim_end_matches(']')
 }
 
-/// The address that a name is; `None` where it is none.
+/// The address that a name is; `None` if it is not an address.
 fn literal(name: &str) -> Option<IpAddr> {
-    // The part after a percent sign is this machine's name of a network.
+    // The part after a percent sign is this machine's name of a network interface.
     name.split('%').next().unwrap_or(name).parse().ok()
 }
 

@@ -1,27 +1,27 @@
-//! Commands of the user's own `aws` about instances, and their answers.
+//! Commands of the user's own `aws` for instances, and their answers.
 
 use linux::aws::{self, RunProgram};
 use linux::exec::Exec;
 use serde_json::Value;
 use ui::exit::Failure;
 
-/// Instances that one command describes or terminates (Amazon EC2 API Reference, TerminateInstances: a batch
-/// should be small).
+/// Maximum number of instances that one command describes or terminates (Amazon EC2 API Reference, TerminateInstances:
+/// a batch should be small).
 pub(super) const BATCH: usize = 50;
-/// Error code of a dry run that would have worked (Amazon EC2 API Reference, DryRun).
+/// Error code of a successful dry run (Amazon EC2 API Reference, DryRun).
 const DRY_RUN_SUCCESS_CODE: &str = "DryRunOperation";
 
-/// Dry run that did not end with the error code of one that would have worked.
+/// A dry run that did not end with the error code for success.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct DryRunError {
-    /// Message for the user, with what to do.
+    /// Message for the user, with advice.
     pub why: String,
-    /// Instances that may be terminated by now: for these the command succeeded, which a dry run never does.
+    /// Instances that may already be terminated: the command for them succeeded, which a dry run never does.
     pub may_be_gone: Vec<String>,
 }
 
 impl DryRunError {
-    /// Failure before a race: it has touched nothing, unless there is doubt of it.
+    /// The failure before a race: nothing was changed, unless an instance may be terminated.
     pub(crate) fn before_race(self) -> Failure {
         let why = anyhow::Error::msg(self.why);
         if self.may_be_gone.is_empty() {
@@ -32,16 +32,16 @@ impl DryRunError {
     }
 }
 
-/// Checks the permission with a dry run, of one instance alone at first: a command that is no dry run for one must
-/// not end the others too.
+/// Checks the permission with a dry run, for a single instance first: if the command is no dry run, it must not end
+/// the others too.
 ///
 /// # Errors
-/// Where these instances could not be terminated, or the first of them may be.
+/// If these instances could not be terminated, or the first of them may have been.
 pub(crate) fn check_permission(ids: &[String], program: RunProgram<'_>) -> Result<(), DryRunError> {
     let (first, others) = ids.split_at(ids.len().min(1));
     for batch in first.chunks(1).chain(others.chunks(BATCH)) {
         let error = match program(&command(batch).arg("--dry-run")) {
-            // It always ends badly: well, too.
+            // A dry run always ends with an error, also if it is successful.
             Err(why) if why.code() == Some(DRY_RUN_SUCCESS_CODE) => continue,
             Err(why) => DryRunError {
                 why: why.to_string(),
@@ -63,12 +63,12 @@ pub(crate) fn check_permission(ids: &[String], program: RunProgram<'_>) -> Resul
     Ok(())
 }
 
-/// Terminates instances, and gives the state of each that was answered for.
+/// Terminates instances, and returns the state of each that the answer has.
 ///
 /// # Errors
-/// A sentence, where the command fails or answers something else. The instances may be terminated then:
-/// the request may have been sent, and EC2 terminates those that it can before it fails for others (Amazon
-/// EC2 API Reference, TerminateInstances).
+/// A sentence, if the command fails or gives another answer. The instances may be terminated then: the request may
+/// have been sent, and EC2 terminates those that it can before it fails for others (Amazon EC2 API Reference,
+/// TerminateInstances).
 pub(super) fn terminate(
     ids: &[String],
     program: RunProgram<'_>,

@@ -1,4 +1,4 @@
-//! Choice of the instances that may be terminated, by the race and the source of the hosts.
+//! Selection of the instances that may be terminated, by the race and the source of the hosts.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -10,21 +10,21 @@ use crate::store::race::{RaceRecord, RacedHost};
 use crate::store::termination::{SparedHost, TerminationTarget};
 use crate::store::{FleetRun, HostRun};
 
-/// An instance of which all hosts were measured to be bad.
+/// An instance on which all hosts were measured to be bad.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Candidate {
     /// The instance.
     pub target: TerminationTarget,
     /// Addresses of its hosts that did not report their own instance id.
     listed: Vec<String>,
-    /// Addresses of its hosts whose instance id no source but themselves reports.
+    /// Addresses of its hosts whose instance id only they themselves report.
     pub alone: Vec<String>,
-    /// Start of the race, by the earliest of the clocks that are known.
+    /// Start of the race, by the earliest of the known clocks.
     began: Timestamp,
 }
 
 impl Candidate {
-    /// Doubt about it in its present state in EC2, as a sentence; `None` where there is none.
+    /// Doubt about it in its present state in EC2, as a sentence; `None` without one.
     ///
     /// # Errors
     /// Reason to spare it in this state, as a clause.
@@ -41,7 +41,7 @@ impl Candidate {
             _ if now.is_tagged_keep => return Err(format!("{id} is tagged keep")),
             _ if now.state != "running" => return Err(format!("{id} is {}", now.state)),
             None => return Err(format!("EC2 does not report since when {id} runs")),
-            // After a start it may have other hardware, and other disks of its own.
+            // After a restart it may have other hardware, and other local disks.
             Some(launched) if launched > self.began => {
                 return Err(format!(
                     "{id} was started at {launched}, after the race began at {:.0} by the earliest clock of this machine \
@@ -68,16 +68,16 @@ impl Candidate {
     }
 }
 
-/// Options of the command that the choice depends on.
+/// Options of the command that the selection depends on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ChoiceOptions {
-    /// The hosts and their ids came from EC2 in this run.
+    /// True if the hosts and their ids came from EC2 in this run.
     pub is_of_ec2: bool,
-    /// The user sees the list first and can refuse it.
+    /// True if the user sees the list first and can refuse it.
     pub is_shown: bool,
 }
 
-/// Chooses by what the race measured. Hosts that were not measured to be bad are neither chosen nor spared.
+/// Selects by the results of the race. Hosts that were not measured to be bad are neither selected nor spared.
 pub(super) fn choose<'a>(
     run: &'a FleetRun,
     record: &'a RaceRecord,
@@ -125,7 +125,7 @@ pub(super) fn choose<'a>(
     (chosen, spared)
 }
 
-/// A host of the race, with all that is known of it.
+/// A host of the race, with all known facts.
 #[derive(Clone, Copy)]
 struct Member<'a> {
     ranked: &'a RankedHost,
@@ -134,7 +134,7 @@ struct Member<'a> {
     group: Option<&'a GroupEnd>,
 }
 
-/// A race, for the choice.
+/// A race, for the selection.
 struct Race<'a> {
     /// The hosts, in the order of the ranking.
     members: Vec<Member<'a>>,
@@ -144,10 +144,10 @@ struct Race<'a> {
 }
 
 impl<'a> Race<'a> {
-    /// The id of the instance of a bad host, as surely as it must be known (rules 2 to 5).
+    /// The id of the instance of a bad host, with the certainty that rules 2 to 5 require.
     ///
     /// # Errors
-    /// Reason why the host stays, as a clause.
+    /// Reason why the host is spared, as a clause.
     fn instance_of(&self, one: &Member<'a>) -> Result<&'a str, String> {
         let (kept, there) =
             (one.group).map_or((0, 0), |group| (group.kept + group.tied, group.there));
@@ -156,7 +156,7 @@ impl<'a> Race<'a> {
             return Err(format!("its figures are doubtful: {doubts}"));
         }
         if one.raced.may_be_other {
-            // Another boot may be another machine with other disks.
+            // After another boot it may be another machine with other disks.
             let why = one.host.why.as_deref();
             let why = why.unwrap_or("it did not come to measure");
             return Err(format!(
@@ -188,11 +188,11 @@ impl<'a> Race<'a> {
         }
     }
 
-    /// Doubt that another host is on the same instance as these, which are all of it that are bad; `None` where
-    /// none may be (rule 6). Several hosts can be containers of one instance, or ports of one address.
+    /// Doubt that a host other than `bad`, all bad hosts of the instance, is on the same instance; `None` if no other
+    /// may be (rule 6). Several hosts can be containers of one instance, or ports of one address.
     ///
     /// # Errors
-    /// Reason why the instance stays, as a clause.
+    /// Reason why the instance is spared, as a clause.
     fn neighbour_doubt(&self, id: &str, bad: &[Member<'_>]) -> Result<Option<String>, String> {
         let is_other =
             |one: &&Member<'_>| bad.iter().all(|own| own.ranked.place != one.ranked.place);
@@ -201,7 +201,7 @@ impl<'a> Race<'a> {
             let (name, raced) = (&other.host.host, other.raced);
             let mut ids = [&other.host.id, &raced.own_id].into_iter().flatten();
             let has_id = ids.any(|own| own == id);
-            // The id in a list may be old, where neither the host nor EC2 reported it in this run.
+            // The id in a list may be outdated, if neither the host nor EC2 reported it in this run.
             let is_unconfirmed =
                 raced.own_id.is_none() && !(self.options.is_of_ec2 && other.host.id.is_some());
             let has_boot = bad
@@ -218,7 +218,7 @@ impl<'a> Race<'a> {
             if !is_unconfirmed || !has_address {
                 continue;
             }
-            // One that took part may be a host that is kept, as one that is tagged so is in any case.
+            // A host that took part may be a kept one, and a tagged host is kept in any case.
             if raced.group.is_some() || raced.is_tagged_keep {
                 return Err(format!(
                     "{name} is at the same address, did not report whether it is {id} too, and is not terminated"
@@ -231,8 +231,8 @@ impl<'a> Race<'a> {
         Ok(doubt)
     }
 
-    /// Doubts about the result of a host, as sentences. Those about its group are in the list, where it is shown,
-    /// as lines of the hosts that are kept.
+    /// Doubts about the result of a host, as sentences. Those about its group are in the list if it is shown, in the
+    /// lines of the kept hosts.
     fn doubts(&self, one: &Member<'_>) -> Vec<String> {
         let mut doubts = one.ranked.doubts.clone();
         if self.options.is_shown {
@@ -243,7 +243,7 @@ impl<'a> Race<'a> {
                 && other.raced.group == one.raced.group
         };
         let mut better = self.members.iter().filter(is_better);
-        // A floor is missed whatever others do.
+        // A floor is missed independently of other hosts.
         let is_compared = one.ranked.decided == Decision::Cull;
         if let Some(better) = better.find(|other| is_compared && other.ranked.is_doubtful) {
             doubts.push(format!(
@@ -272,8 +272,8 @@ impl<'a> Race<'a> {
             let hosts = bad.iter().filter(|one| is(one.raced));
             hosts.map(|one| one.host.address.clone()).collect()
         };
-        // By the clock of a host where that is behind this one: an instance's clock is nearer to EC2's, and an
-        // earlier start spares more.
+        // By the clock of a host if it is behind this one: an instance's clock is nearer to EC2's, and an earlier
+        // start spares more.
         let ahead_s = bad.iter().filter_map(|one| one.host.clock_ahead_s);
         let ahead = SignedDuration::try_from_secs_f64(ahead_s.fold(0.0, f64::min));
         let began = self.began.checked_add(ahead.unwrap_or_default());
@@ -298,7 +298,7 @@ pub(super) fn clause(doubts: &[String]) -> String {
     doubts.join(" ").trim_end_matches('.').to_owned()
 }
 
-/// Texts without repetitions, in their order.
+/// Texts without duplicates, in their order.
 fn distinct(texts: impl Iterator<Item = String>) -> Vec<String> {
     let mut all = Vec::new();
     for text in texts {

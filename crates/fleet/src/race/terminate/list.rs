@@ -1,4 +1,4 @@
-//! List of the instances to terminate and of the hosts to spare, as shown, agreed to and kept in the ledger.
+//! List of the instances to terminate and of the hosts to spare, as shown, confirmed and kept in the ledger.
 
 use linux::aws::RunProgram;
 
@@ -15,11 +15,11 @@ use crate::store::termination::{SparedHost, Termination};
 use ui::format;
 
 impl Termination {
-    /// Makes the list: of the chosen instances those that EC2 does not protect now. Where the list is not shown to
-    /// the user, instances with any doubt are spared too.
+    /// Makes the list: the selected instances that EC2 does not protect now. If the list is not shown to the user,
+    /// instances with any doubt are spared too.
     ///
     /// # Errors
-    /// A sentence, where EC2 cannot be asked.
+    /// A sentence, if EC2 cannot be queried.
     pub(super) fn of(
         chosen: &[Candidate],
         spared: Vec<SparedHost>,
@@ -55,7 +55,7 @@ impl Termination {
         Ok(plan)
     }
 
-    /// Text of the list, for the user to agree to. `kept` are the lines of those that they are compared with.
+    /// Text of the list, for confirmation. `kept` are the lines of the hosts that they are compared with.
     pub(super) fn text(&self, kept: &str) -> String {
         let mut text = match self.targets.len() {
             0 => "No instance is terminated.\n".to_owned(),
@@ -91,7 +91,7 @@ impl Termination {
     }
 }
 
-/// The hosts that are kept or tie, with their figures and doubts about these, a line each.
+/// The hosts that are kept or tie, with their figures and doubts about these, one line each.
 pub(super) fn kept_hosts(
     run: &FleetRun,
     record: &RaceRecord,

@@ -11,10 +11,10 @@ use crate::race::conclude::{Decision, GroupEnd, RankedHost};
 use crate::store::HostRun;
 use crate::store::race::RacedHost;
 
-/// A host: its name, id in its source, and what the race has of it. That of `h1` is reached at 10.0.0.1.
+/// A host: its name, id in its source, and its record in the race. That of `h1` is reached at 10.0.0.1.
 type Member = (&'static str, Option<&'static str>, RacedHost);
 
-/// A race that has measured all of its hosts but the first to be bad.
+/// A race that has measured all hosts but the first to be bad.
 fn race(hosts: &[Member]) -> (FleetRun, RaceConclusion) {
     let host = |(name, id, _): &Member| {
         HostRun::waiting(&Host {
@@ -60,11 +60,11 @@ fn own(id: &str) -> RacedHost {
     }
 }
 
-/// An instance: its id, state, and whether it is tagged. That of `i-1` has the address 10.0.0.1. Since when `i-5`
-/// runs is not reported.
+/// An instance: its id, state, and true if it is tagged. That of `i-1` has the address 10.0.0.1. The start time of
+/// `i-5` is not reported.
 type Instance = (&'static str, &'static str, bool);
 
-/// An EC2 that knows these instances, and terminates them.
+/// An EC2 with these instances, which it can terminate.
 fn ec2(instances: &'static [Instance]) -> impl FnMut(&Exec) -> Result<Vec<u8>, Error> {
     move |program| {
         let line = program.line();
@@ -156,7 +156,7 @@ fn why<'a>(plan: &'a Termination, name: &str) -> Option<&'a str> {
     found.map(|one| one.why.as_str())
 }
 
-/// Two that are bad, and one that is not.
+/// Two bad hosts, and one that is not.
 fn two() -> [Member; 3] {
     [
         ("h0", Some("i-0"), own("i-0")),

@@ -73,7 +73,7 @@ fn a_thread_that_waits_for_the_ledger_lets_its_agent_know_that_it_is_there() {
     let store = AnswerStore::new(empty("f"));
     let beats = std::sync::atomic::AtomicUsize::new(0);
     std::thread::scope(|scope| {
-        // Nothing is written: the disk of the ledger is slow.
+        // Nothing is written, as with a slow disk of the ledger.
         let waiting = scope.spawn(|| {
             store.put_collected(ended("old", "h1"), &mut || {
                 beats.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
@@ -101,7 +101,7 @@ fn late_answers_of_many_hosts_come_to_one_run_that_is_no_newer_for_them() {
         .flat_map(|name| ["done", "unknown"].map(|fleet| ended(fleet, name)))
         .collect();
     earlier.push(ended("busy", "h1"));
-    // What is collected twice changes nothing.
+    // A second collection changes nothing.
     for _ in 0..2 {
         let mut received = ReceivedAnswers {
             earlier: earlier.clone(),
@@ -121,7 +121,7 @@ fn late_answers_of_many_hosts_come_to_one_run_that_is_no_newer_for_them() {
             .iter()
             .any(|work| work.key == "done" && work.began == done.began)
     );
-    // Another process works on this one and leaves it as it is; the answer is stored next to it.
+    // Another process works on this one, which is left unchanged; the answer is stored beside it.
     assert!(store.find::<FleetRun>("busy.h1.1").unwrap().is_some());
     busy.finish(&empty("busy")).unwrap();
 }

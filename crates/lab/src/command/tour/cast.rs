@@ -8,12 +8,12 @@ use serde::Deserialize;
 use ui::charset;
 use ui::window::fitted;
 
-/// Bold text begins.
+/// Sequence that begins bold text.
 pub(super) const BOLD: &str = "\u{1b}[1m";
 /// Sequence that ends styles.
 pub(super) const PLAIN: &str = "\u{1b}[0m";
 
-/// Interval at which an interrupt by the user is polled.
+/// Interval at which the flag for an interrupt by the user is polled.
 const POLL: Duration = Duration::from_millis(100);
 
 /// A recording.
@@ -22,7 +22,7 @@ pub(super) struct Cast {
     pieces: Vec<OutputPiece>,
 }
 
-/// Output, and the time since the output before it.
+/// Output, with the time since the previous output.
 #[derive(Debug, PartialEq)]
 struct OutputPiece {
     after: Duration,
@@ -36,7 +36,7 @@ struct Header {
     idle_time_limit: Option<f64>,
 }
 
-/// Error of a recording that cannot be read.
+/// Reason why a recording cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Error {
     #[error("the recording has no header")]
@@ -51,7 +51,7 @@ pub(super) enum Error {
 }
 
 impl Cast {
-    /// Reads a recording. What is not output, such as keys and marks, is left out.
+    /// Reads a recording. Events other than output, such as keys and marks, are ignored.
     pub(super) fn parse(text: &str) -> Result<Cast, Error> {
         let mut lines = (1..).zip(text.lines());
         let wrong = |line, source| Error::Line { line, source };
@@ -76,7 +76,7 @@ impl Cast {
         Ok(Cast { pieces })
     }
 
-    /// Writes the recording, at so many times its speed or at once, to its end or until the user wants it.
+    /// Writes the recording, at a multiple of its speed or without delays, to its end or until the user interrupts.
     pub(super) fn play(
         &self,
         out: &mut dyn Write,
@@ -112,7 +112,7 @@ impl Cast {
     }
 }
 
-/// True where the text after a line is bold; `is_bold` is about the text before it.
+/// True if the text after a line is bold; `is_bold` is the state before the line.
 fn is_bold_after(line: &str, is_bold: bool) -> bool {
     match (line.rfind(BOLD), line.rfind(PLAIN)) {
         (None, None) => is_bold,
@@ -120,8 +120,8 @@ fn is_bold_after(line: &str, is_bold: bool) -> bool {
     }
 }
 
-/// A line of the recording in so many columns. Commands, which are bold as titles are, and those that a step ran stay in
-/// one piece. `is_bold` is true within a command of several lines.
+/// Wraps a line of the recording to a number of columns. Commands, which are bold like titles, and the commands that a
+/// step ran are not wrapped. `is_bold` is true within a command of several lines.
 fn fitted_line(line: &str, columns: usize, is_bold: bool) -> String {
     let bold = line.strip_prefix(BOLD);
     if let Some(title) = bold.and_then(|bold| bold.strip_suffix(PLAIN)?.strip_prefix("== ")) {

@@ -1,5 +1,5 @@
-//! Files of this host in the machine. Programs come with their own loader and libraries, since the machine's may be of
-//! another distribution.
+//! Files of this host in the machine. Programs are copied with their loader and libraries, since the machine's may be
+//! of another distribution.
 
 use std::fs;
 use std::io::Write;
@@ -12,7 +12,7 @@ use super::super::elf::Elf;
 use super::super::{Error, Result};
 use super::{Image, read};
 
-/// Folder of programs that need libraries: each has one of its own.
+/// Folder of programs that need libraries, each in its own folder.
 const FOLDER: &str = "lab/copied";
 
 /// Folders of commands in the machine.
@@ -75,14 +75,14 @@ fn file_name(path: &Path) -> String {
     name.to_string_lossy().into_owned()
 }
 
-/// A file's name that is a word of the shell as it is.
+/// True if a file's name is a word of the shell without quotes.
 fn plain_name(path: &Path) -> Option<&str> {
     let name = path.file_name()?.to_str()?;
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "._+-".contains(letter);
     name.chars().all(is_plain).then_some(name)
 }
 
-/// Libraries that the loader takes for a program of this host, by ldd(1).
+/// Libraries that the loader uses for a program of this host, by ldd(1).
 fn needed(program: &Path) -> Result<Vec<PathBuf>> {
     let refused = |why: &str| {
         Error::Unavailable(format!(
@@ -103,7 +103,7 @@ fn needed(program: &Path) -> Result<Vec<PathBuf>> {
 /// Paths in the output of ldd(1): `NAME => PATH (ADDRESS)`.
 ///
 /// # Errors
-/// The name of a library that is not there.
+/// The name of a library that was not found.
 fn libraries(ldd_output: &str) -> std::result::Result<Vec<PathBuf>, String> {
     let named = ldd_output
         .lines()

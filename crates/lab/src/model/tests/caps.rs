@@ -1,4 +1,4 @@
-//! Rates, bursts, merging, and what an instance moves.
+//! Rates, bursts, merging, and the caps of an instance.
 
 use record::Bytes;
 
@@ -224,7 +224,7 @@ fn the_rest_of_the_instance_is_for_the_other_volumes() {
 }
 
 proptest::proptest! {
-    /// Whatever is requested, time does not go back and caps hold over every stretch of time.
+    /// For any requests, time does not go back, and the caps hold over every time range.
     #[test]
     fn caps_hold_over_every_stretch(
         requests in proptest::collection::vec((0_u64..3_000_000, 1_u64..2_000, 0_u64..100_000), 1..200),
@@ -242,7 +242,7 @@ proptest::proptest! {
         starts.sort_unstable();
         for (index, first) in starts.iter().enumerate() {
             let (mut ops, mut bytes) = (0, 0);
-            // The last of a stretch may leave a debt, so it is not counted.
+            // The last request of a range may leave a debt, so it is not counted.
             for at in &starts[index..] {
                 let seconds = (at.0 - first.0) as f64 / 1e9 + 0.005 + 1e-6;
                 assert!(ops as f64 <= 500.0 * seconds + 4.0, "{ops} ops in {seconds} s");

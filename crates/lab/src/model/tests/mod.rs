@@ -1,4 +1,4 @@
-//! Clients in simulated time: each keeps so many requests in flight, or sends all at once.
+//! Clients in simulated time: each keeps a number of requests in flight, or sends all at once.
 
 mod caps;
 mod troubles;
@@ -37,7 +37,7 @@ const fn random(block: u64, depth: u32) -> Load {
     }
 }
 
-/// Runs each load on its volume, behind one fair queue, and gives the requests done in each second.
+/// Runs each load on its volume, followed by one fair queue, and returns the requests completed in each second.
 fn run(volumes: &mut [Volume], loads: &[Load], caps: Caps, seconds: u64) -> Vec<Vec<u64>> {
     let mut fair_queue = FairQueue::new(caps, volumes.len());
     let mut random = Random::new(5);

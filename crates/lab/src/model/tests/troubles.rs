@@ -22,7 +22,7 @@ fn cold_reads_in_flight_together_take_as_long_as_one() {
     );
     assert_eq!(cold.cold_blocks_left(), 2048 - 128);
 
-    // One that comes while a block is fetched waits for that fetch; later ones wait for nothing.
+    // A request that arrives while a block is fetched waits for that fetch; later ones do not wait.
     let during = cold.admit(Nanos(1_000_000), &read(5, 8192));
     assert_eq!(cold.due(&during, during.start), dues[5]);
     let warm = cold.admit(Nanos(SECOND), &read(5, 4096));
@@ -114,7 +114,7 @@ fn requests_that_start_in_a_slow_episode_have_its_latency() {
         };
         slow.admit(Nanos(0), &request).start.0 / 1_000_000
     };
-    // The second comes before the episode and starts in it; the third waits for a slow one.
+    // The second arrives before the episode and starts in it; the third waits for a slow request.
     assert_eq!([start(0), start(2), start(4)], [0, 10, 110]);
 }
 
@@ -153,7 +153,7 @@ fn a_volume_that_is_held_has_no_troubles_and_stays_cold() {
     assert_eq!(held.noise().stalls_begun(before), 0);
 
     held.begin(after);
-    // A second beginning changes nothing.
+    // A second call of `begin` changes nothing.
     held.begin(after + after);
     let admission = held.admit(after, &read);
     assert_eq!(admission.start, after + Nanos::from_secs(3600));

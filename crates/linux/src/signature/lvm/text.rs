@@ -1,7 +1,7 @@
 //! LVM2's text format for metadata (man 5 lvm.conf: "sections, assignments, arrays"; lvm2, lib/config): names with
-//! values or with sections in braces, and comments behind `#`.
+//! values or with sections in braces, and comments after `#`.
 
-/// A value, or a section with what is in it.
+/// A value, or a section with its contents.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Node {
     Number(u64),
@@ -14,11 +14,11 @@ pub(super) enum Node {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Section(Vec<(String, Node)>);
 
-/// Real metadata is nested five deep.
+/// Maximum nesting; real metadata is nested five deep.
 const MAX_NESTING: u32 = 16;
 
 impl Section {
-    /// Reads a text. `None` if it is damaged.
+    /// Parses a text; `None` if it is damaged.
     pub(super) fn parse(text: &str) -> Option<Section> {
         let mut tokens = Tokens { rest: text };
         let section = section(&mut tokens, 0)?;
@@ -58,7 +58,7 @@ impl Section {
         }
     }
 
-    /// The sections in it, with their names.
+    /// Its subsections, with their names.
     pub(super) fn sections(&self) -> impl Iterator<Item = (&str, &Section)> {
         self.0.iter().filter_map(|(name, node)| match node {
             Node::Section(section) => Some((name.as_str(), section)),
@@ -87,7 +87,7 @@ fn section(tokens: &mut Tokens, depth: u32) -> Option<Section> {
 fn value(tokens: &mut Tokens, depth: u32) -> Option<Node> {
     match tokens.next()? {
         Token::Text(text) => Some(Node::Text(text.to_owned())),
-        // A real number, or a negative one, is of no interest here.
+        // Real and negative numbers are not needed here.
         Token::Word(word) => Some(match word.parse() {
             Ok(number) => Node::Number(number),
             Err(_) => Node::Text(word.to_owned()),
@@ -142,7 +142,7 @@ impl<'a> Iterator for Tokens<'a> {
         }
         let first = self.rest.chars().next()?;
         if let Some(text) = self.rest.strip_prefix('"') {
-            // Escaped quotes stay as they are written: no name has any.
+            // Escaped quotes are kept as written: names have none.
             let end = text
                 .char_indices()
                 .scan(false, |escaped, (at, sign)| {

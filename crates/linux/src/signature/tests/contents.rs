@@ -1,4 +1,4 @@
-//! Content of a whole device: partitions, and data that no format explains.
+//! Contents of a whole device: partitions, and data of unknown formats.
 
 use super::*;
 use std::process::Command;
@@ -39,13 +39,13 @@ fn content_that_is_neither_blank_nor_known_is_unknown() {
             }
         }
     }
-    // 256 samples of 4 KiB: data of 1/128 of the device between the ends is hit.
+    // 256 samples of 4 KiB detect data that fills 1/128 of the device between the ends.
     let size = 16_u64 << 30;
     let run = vec![7; (size / 128) as usize];
     assert_eq!(kinds(&image(size, &[(size / 2, &run)])), [(None, Unknown)]);
 }
 
-/// A disk of 300 MiB with a table of this script of sfdisk; `None` where that is not installed.
+/// A disk of 300 MiB with a table made by this script of sfdisk; `None` if that is not installed.
 fn partitioned(script: &str) -> Option<tempfile::NamedTempFile> {
     use std::io::Write as _;
     let file = tempfile::NamedTempFile::new().unwrap();
@@ -88,7 +88,7 @@ fn each_partition_is_examined() {
             (Some(numbers[2]), Swap),
         ]);
         assert_eq!(kinds(file), expected);
-        // What lies in no partition any more is data all the same.
+        // Data that is no longer in a partition still counts as data.
         file.write_all_at(b"left", 298 * MIB).unwrap();
         expected.insert(own.len(), (None, Unknown));
         assert_eq!(kinds(file), expected);
@@ -170,7 +170,7 @@ fn data_before_the_first_partition_of_an_unknown_table_is_seen() {
     assert_eq!(content.kinds(), [Unknown]);
 }
 
-/// The entries of a table, of starts and sizes in MiB, and the mark that ends its sector.
+/// The entries of a table, with starts and sizes in MiB, and the magic number at the end of its sector.
 fn table(entries: &[(u8, u64, u64)]) -> [u8; 66] {
     let mut bytes = [0; 66];
     for (entry, &(kind, start, size)) in entries.iter().enumerate() {
@@ -184,12 +184,12 @@ fn table(entries: &[(u8, u64, u64)]) -> [u8; 66] {
     bytes
 }
 
-/// However far it lies before its partition.
+/// At any distance before its partition.
 #[test]
 fn an_extended_boot_record_is_a_part_of_the_table_and_no_data() {
     for gap in [1, 2, 8] {
         let main = table(&[(0x83, 1, 3), (0x0F, 8, 40)]);
-        // Starts count from the record, and the next record from the first.
+        // Starts are relative to the record, and the next record is relative to the first.
         let records = [
             table(&[(0x83, gap, 4), (0x05, 20, 20)]),
             table(&[(0x83, gap, 4)]),
@@ -202,7 +202,7 @@ fn an_extended_boot_record_is_a_part_of_the_table_and_no_data() {
         ];
         let file = image(64 * MIB, &parts);
         assert_eq!(Content::of(&file, &[]).unwrap().kinds(), [Dos], "{gap}");
-        // What lies beside the record is data.
+        // Bytes beside the record are data.
         file.write_all_at(b"x", 8 * MIB + 700).unwrap();
         let expected: &[SignatureKind] = if gap > 1 { &[Unknown, Dos] } else { &[Dos] };
         let mut kinds = Content::of(&file, &[]).unwrap().kinds();
@@ -211,7 +211,7 @@ fn an_extended_boot_record_is_a_part_of_the_table_and_no_data() {
     }
 }
 
-/// A table that lies beyond the end of every device is none that can be read.
+/// The entries are beyond the end of every device, and cannot be read.
 #[test]
 fn a_gpt_whose_entries_lie_nowhere_is_still_a_gpt() {
     for entries in [u64::MAX, 1 << 63, 1 << 55, 1 << 40] {
@@ -229,7 +229,7 @@ fn a_gpt_whose_entries_lie_nowhere_is_still_a_gpt() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Tables of any bytes end: chains that turn back on themselves, sizes beyond the end.
+    /// Parsing ends for tables of random bytes: with cycles, and with sizes beyond the end.
     #[test]
     fn any_table_is_read_or_refused(
         tables in proptest::collection::vec((0_u64..64, proptest::collection::vec(any::<u8>(), 64)), 1..8),
@@ -238,7 +238,7 @@ proptest! {
         for (sector, bytes) in tables {
             let mut bytes = bytes;
             for entry in 0..4 {
-                // Small numbers lead to other sectors of the table.
+                // Small numbers refer to other sectors of the table.
                 bytes[16 * entry + 4] &= 0x0F;
                 for at in [9, 10, 11] { bytes[16 * entry + at] = 0; }
                 bytes[16 * entry] = 0;

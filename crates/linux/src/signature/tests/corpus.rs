@@ -21,8 +21,7 @@ fn images(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// None of them is blank, whether its format is known or not, and each known one is what blkid calls it. Prints a line
-/// for each.
+/// No image is blank, whether its format is known or not, and each known one has blkid's name. Prints a line for each.
 #[test]
 #[ignore = "reads the folder tests/ts/blkid of util-linux's source, named by DISKSMITH_BLKID_IMAGES"]
 fn images_of_blkids_tests_are_known_by_its_words_or_unknown_and_never_blank() {
@@ -38,7 +37,7 @@ fn images_of_blkids_tests_are_known_by_its_words_or_unknown_and_never_blank() {
     let path = place.path().join("image");
     let (mut wrong, mut counts) = (Vec::new(), BTreeMap::new());
     for image in &all {
-        // xz leaves holes where the image has zeros.
+        // xz leaves holes in place of zeros.
         let unpacked = Command::new("xz")
             .args(["--decompress", "--stdout"])
             .arg(image)

@@ -1,5 +1,4 @@
-//! Images that the real tools make. A tool that is not installed, or fails here, is skipped with a
-//! line that says so.
+//! Images made by the real tools. A tool that is not installed, or fails on this host, is skipped with a note.
 
 use std::fs::File;
 use std::io::Write;
@@ -8,8 +7,7 @@ use std::process::{Command, Stdio};
 
 use super::{MIB, SignatureKind, SignatureKind::*, probe};
 
-/// Images that real tools make, and the content that each is. `FILE` stands for the image, `DIR` for an empty
-/// folder.
+/// Commands that make images, and the contents of each image. `FILE` stands for the image, `DIR` for an empty folder.
 const TOOLS: &[(&[SignatureKind], u64, &str)] = &[
     (&[Ext2], 8, "mkfs.ext2 -q -F FILE"),
     (&[Ext3], 8, "mkfs.ext3 -q -F FILE"),
@@ -58,7 +56,7 @@ fn find_tool(name: &str) -> Option<PathBuf> {
         .find(|tool| tool.exists())
 }
 
-/// blkid(8)'s word for the image, so that the words and the verdict agree with its.
+/// blkid(8)'s name for the image, to compare with.
 pub(super) fn blkid(path: &Path) -> Option<String> {
     let output = Command::new(find_tool("blkid")?)
         .args(["-p", "-o", "export"])

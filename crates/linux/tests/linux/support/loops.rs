@@ -1,6 +1,5 @@
-//! Real loop devices, file systems and swap areas, for tests that run as root. Each takes itself
-//! down when it is dropped, also when the test panics; and each is the test's own, so that tests
-//! run side by side.
+//! Real loop devices, file systems and swap areas, for tests that run as root. Each is removed when it is dropped,
+//! also if the test panics; and each belongs to one test, so that tests can run in parallel.
 
 use std::fs::File;
 use std::io::Write;
@@ -12,14 +11,14 @@ use std::time::Duration;
 
 use rustix::fs::FlockOperation;
 
-/// Runs a program; the panic shows what it wrote.
+/// Runs a program; if it fails, the panic has its output.
 pub fn run(program: &str, arguments: &[&str]) -> String {
     try_run(program, arguments).unwrap_or_else(|error| panic!("{error}"))
 }
 
 pub fn try_run(program: &str, arguments: &[&str]) -> Result<String, String> {
     let message = |text: &[u8]| String::from_utf8_lossy(text).trim().to_owned();
-    // The administrator's programs are often not on the path of a user, nor of a test.
+    // Administrators' programs are often not on the PATH of a user or a test.
     let path = format!(
         "{}:/usr/sbin:/sbin",
         std::env::var("PATH").unwrap_or_default()
@@ -45,9 +44,9 @@ pub fn try_run(program: &str, arguments: &[&str]) -> Result<String, String> {
     }
 }
 
-/// Held while a program is started and while a device is claimed for a moment. A child has its
-/// parent's files until it executes the program, so a claim that another thread has given up would
-/// be in force a little longer, and make its device busy for no reason to be seen.
+/// Held while a program is started and while a device is briefly claimed. A child has its parent's files until it
+/// executes the program, so a claim released by another thread would last a little longer, and the device would look
+/// busy for no visible reason.
 pub fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -56,21 +55,21 @@ pub fn alone() -> MutexGuard<'static, ()> {
 /// A loop device on a sparse file, or on another device.
 pub struct Loop {
     pub node: PathBuf,
-    /// Holds the file; it goes when the device does.
+    /// Folder of the file; removed with the device.
     folder: Option<tempfile::TempDir>,
 }
 
 impl Loop {
-    /// A new one of `mib` mebibytes. `None`, with a note, where that cannot be: without root, or in
-    /// a container without loop devices.
+    /// A new loop device of `mib` mebibytes. `None`, with a note, if that is impossible: without root, or in a
+    /// container without loop devices.
     pub fn new(mib: u64) -> Option<Loop> {
         Loop::of_new_file(tempfile::tempdir().unwrap(), mib, &[])
     }
 
-    /// A loop device that does its own direct I/O, on a file of a disk: its figures come from no memory.
+    /// A loop device with direct I/O, on a file of a disk, so that figures are not from memory.
     #[allow(dead_code, reason = "tests of the whole program use it")]
     pub fn direct(mib: u64) -> Option<Loop> {
-        // Where the system has its temporary files in memory, the build is still on a disk.
+        // Where temporary files are in memory, the build folder is still on a disk.
         let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         Loop::of_new_file(folder, mib, &["--direct-io=on"])
     }
@@ -90,38 +89,36 @@ impl Loop {
         }
     }
 
-    /// A loop device that shows a file or a device.
+    /// A loop device on a file or a device.
     pub fn on(shown: &Path) -> Result<Loop, String> {
         Loop::part_of(shown, &[])
     }
 
-    /// A loop device that shows the part of a file or device that options of losetup(8) name, such as
-    /// `--offset`.
+    /// A loop device on a part of a file or device, by options of losetup(8) such as `--offset`.
     pub fn part_of(shown: &Path, options: &[&str]) -> Result<Loop, String> {
         if !is_root() {
             return Err("this needs root".to_owned());
         }
-        // Two processes may be given the same free device, and the one that comes second claims it
-        // for a moment before it is told that it is in use: an accident for the test that has it.
-        // The lock keeps these tests out of each other's way; it is gone when the file is closed.
+        // Two processes may get the same free device, and the second one briefly claims it before it fails: that would
+        // break the test that has it. The lock serializes these tests; it ends when the file is closed.
         let control = File::open("/dev/loop-control").map_err(|error| error.to_string())?;
         rustix::fs::flock(&control, FlockOperation::LockExclusive)
             .map_err(|error| error.to_string())?;
         let arguments = [options, &["--find", "--show", shown.to_str().unwrap()]].concat();
         let node = try_run("losetup", &arguments)?;
-        // A node keeps the mode that its last user gave it, also when the device is another one.
+        // A node keeps the mode that its last user gave it, even if the device is another one.
         std::fs::set_permissions(&node, std::fs::Permissions::from_mode(0o600))
             .map_err(|error| format!("{node}: {error}"))?;
         let device = Loop {
             node: node.into(),
             folder: None,
         };
-        // A partition of which a test that was killed had told the kernel stays, too.
+        // A partition that a killed test had added stays, too.
         device.forget_partition()?;
         Ok(device)
     }
 
-    /// Has the kernel forget the partition of [`Loop::add_partition`], if it has one.
+    /// Removes the partition of [`Loop::add_partition`] from the kernel, if there is one.
     fn forget_partition(&self) -> Result<(), String> {
         let known = format!("/sys/class/block/{}p1", self.name());
         if Path::new(&known).exists() {
@@ -146,7 +143,7 @@ impl Loop {
         run("mkfs.xfs", &["-q", "-f", self.path()]);
     }
 
-    /// Tells the kernel of a partition; its table is not on the device.
+    /// Adds a partition in the kernel; its table is not on the device.
     pub fn add_partition(&self) -> Partition<'_> {
         run("addpart", &[self.path(), "1", "2048", "8192"]);
         Partition {
@@ -162,9 +159,8 @@ impl Drop for Loop {
     }
 }
 
-/// Takes something down, again and again while a program has it open for a moment. What stays is
-/// told straight to stderr, which a test that passes does not swallow, and does not hide the failure
-/// that led here.
+/// Removes something, with retries while a program briefly has it open. A failure is written directly to stderr, which
+/// a passing test does not capture, and does not hide an earlier failure.
 fn take_down(program: &str, arguments: &[&str]) {
     let mut last = Ok(String::new());
     for _ in 0..1200 {
@@ -182,7 +178,7 @@ fn is_root() -> bool {
     std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
 }
 
-/// Makes an ext4 to which the kernel writes nothing of its own accord while it is mounted.
+/// Makes an ext4 to which the kernel does not write by itself while it is mounted.
 fn mkfs_ext4(node: &str) {
     let at_once = "lazy_itable_init=0,lazy_journal_init=0";
     run("mkfs.ext4", &["-q", "-F", "-E", at_once, node]);
@@ -217,7 +213,7 @@ impl Mounted {
         Mounted::by(&[node])
     }
 
-    /// Mounted by these arguments of mount(8), of which the last names what.
+    /// A mount by these arguments of mount(8), the last of which is the source.
     pub fn by(arguments: &[&str]) -> Mounted {
         let folder = tempfile::tempdir().unwrap();
         let point = folder.path().canonicalize().unwrap();
@@ -235,7 +231,7 @@ impl Drop for Mounted {
     }
 }
 
-/// Swap that is turned on.
+/// Swap that is enabled.
 pub struct SwapOn {
     path: String,
 }

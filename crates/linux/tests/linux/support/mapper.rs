@@ -1,5 +1,5 @@
-//! A device of the device mapper, made without its tools (include/uapi/linux/dm-ioctl.h). It is
-//! removed when it is dropped, also when the test panics.
+//! A device-mapper device, made without its tools (include/uapi/linux/dm-ioctl.h). It is removed when it is dropped,
+//! also if the test panics.
 
 #![allow(unsafe_code)]
 
@@ -37,11 +37,11 @@ const fn request(number: u8) -> Opcode {
 
 const CREATE: Opcode = request(3);
 const REMOVE: Opcode = request(4);
-/// Without a flag that says otherwise, it resumes.
+/// Without a flag it resumes the device.
 const SUSPEND: Opcode = request(6);
 const LOAD: Opcode = request(9);
 
-/// A line of a table: how many sectors, which target, and what that is told.
+/// A line of a table: number of sectors, target type, and its parameters.
 pub type Line<'a> = (u64, &'a str, String);
 
 pub struct Mapped {
@@ -51,7 +51,7 @@ pub struct Mapped {
 }
 
 impl Mapped {
-    /// `None`, with a note, where there is no device mapper.
+    /// A device with this table; `None`, with a note, without the device mapper.
     pub fn new(lines: &[Line]) -> Option<Mapped> {
         let name = format!("disksmith-test-{}", std::process::id());
         let made = File::open("/dev/mapper/control")

@@ -40,7 +40,7 @@ impl Tree {
         Devices::read(&self.root).unwrap()
     }
 
-    /// The number of the device of that name.
+    /// The number of the device with that name.
     pub fn number(&self, name: &str) -> DeviceNumber {
         self.devices().named(name).unwrap().number
     }
@@ -82,8 +82,8 @@ fn made(folder: &Path, path: &str) -> std::path::PathBuf {
     path
 }
 
-/// The part of an ext4 file system that says what it is: the magic number in the superblock, and
-/// the features that ext2 and ext3 lack (linux, fs/ext4/ext4.h).
+/// The identifying part of an ext4 file system: the magic number in the superblock, and the features that ext2 and
+/// ext3 lack (linux, fs/ext4/ext4.h).
 pub fn ext4_image() -> Vec<u8> {
     let mut image = vec![0; 1 << 20];
     image[0x438..0x43a].copy_from_slice(&[0x53, 0xef]);

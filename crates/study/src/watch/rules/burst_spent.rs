@@ -1,12 +1,11 @@
-//! `burst-spent`: a level that was held for a minute or more is followed by a lower one, at the same
-//! demand.
+//! `burst-spent`: a level that was held for at least a minute is followed by a lower one, at the same demand.
 //!
-//! The step is found as in [`crate::level`]. It is the end of burst credit where the programs still
-//! want as much (as many requests are in flight, of the same size and mix) and the lower level is
-//! flat, as what is granted by the clock is. A disk that is slowed by something else wanders.
+//! The step is found as in [`crate::level`]. It is the end of burst credit if the programs' demand is unchanged (as
+//! many requests are in flight, of the same size and mix) and the lower level is flat, as grants by the clock are. The
+//! rate of a disk that is slowed by something else wanders.
 //!
-//! The members of an array that do alike spend alike. Where one alone becomes slower, with as many requests
-//! in flight as its siblings leave it, that is `slow-member`.
+//! Equal members of an array spend their credit equally. If one alone becomes slower, with its usual share of requests
+//! in flight, that is `slow-member`.
 
 use std::collections::HashMap;
 
@@ -20,25 +19,25 @@ use crate::watch::history::{Point, jitter, mean_known, mean_of, variation};
 use crate::watch::members::arrays;
 use crate::watch::rule::{Rule, RuleInput, Sighting};
 
-/// Number of points that are examined, and interval of the observations.
+/// Number of points that are examined, and interval between examinations.
 const WINDOW: usize = 240;
 const TEST_INTERVAL_POINTS: u64 = 10;
-/// Minimum time for which the first and the second level must have been held, in seconds.
+/// Minimum time for which the first and the second level must be held, in seconds.
 const MIN_FIRST_LEVEL_S: f64 = 45.0;
 const MIN_SECOND_LEVEL_S: f64 = 15.0;
-/// The second level is at most this share of the first.
+/// Maximum ratio of the second level to the first.
 const MAX_LEVEL_RATIO: f64 = 0.75;
-/// Maximum variation of the second level as a share of itself, alongside jitter.
+/// Maximum variation of the second level as a share of itself, in addition to jitter.
 const FLAT_VARIATION: f64 = 0.05;
-/// Share of the demand that must still be there.
+/// Minimum share of the earlier demand.
 const MIN_DEMAND_SHARE: f64 = 0.7;
-/// Minimum ratio of the latency to that before.
+/// Minimum ratio of the latency after to that before.
 const MIN_LATENCY_RATIO: f64 = 1.15;
-/// Sizes and mixes within this factor are the same.
+/// Factor up to which sizes and mixes count as equal.
 const EQUAL_FACTOR: f64 = 1.5;
 /// Share of the first level at which the event is over.
 const RECOVERED: f64 = 0.9;
-/// Number of points that are examined for that.
+/// Number of points that are examined for recovery.
 const RECENT_POINTS: usize = 10;
 
 const ADVICE: &str = "The volume or the instance exceeded its baseline until its burst credit was used up; credit returns \
@@ -63,7 +62,7 @@ struct Level {
     read_share: f64,
 }
 
-/// Rule for levels that were lost.
+/// Rule for lost levels.
 #[derive(Default)]
 pub(super) struct BurstSpent {
     spent: HashMap<DeviceId, LostLevel>,
@@ -95,7 +94,7 @@ impl Rule for BurstSpent {
 }
 
 impl LostLevel {
-    /// True if the level is still low, and the programs still want more.
+    /// True if the level is still low, and the demand still high.
     fn persists(&self, points: &[Point]) -> bool {
         let tail = &points[points.len().saturating_sub(RECENT_POINTS)..];
         Level::of(tail).is_some_and(|now| {
@@ -124,7 +123,7 @@ impl Level {
     }
 }
 
-/// False if a device has siblings in an array, and these wait about as long after a moment as before.
+/// True if a device has siblings in an array, and their waits (median of the ratios) did not rise after a moment.
 fn is_slow_alone(now: &RuleInput<'_>, id: DeviceId, at: SampleTime) -> bool {
     let of_it = |array: &&DeviceSample| array.device.lies_on.contains(&id);
     let members = arrays(now.sample).filter(of_it);
@@ -141,7 +140,7 @@ fn is_slow_alone(now: &RuleInput<'_>, id: DeviceId, at: SampleTime) -> bool {
     median(slower.collect()).is_some_and(|slower| slower < MIN_LATENCY_RATIO)
 }
 
-/// The level that was lost within the points, if there is one.
+/// The level that was lost within the points; `None` without one.
 fn find(points: &[Point]) -> Option<LostLevel> {
     let points = &points[points.len().saturating_sub(WINDOW)..];
     if points.len() < MIN_SLICES {
@@ -162,7 +161,7 @@ fn lost_at(points: &[Point], at: usize, rate: fn(&Point) -> f64) -> Option<LostL
     if seconds(first) < MIN_FIRST_LEVEL_S || seconds(second) < MIN_SECOND_LEVEL_S {
         return None;
     }
-    // The place of the step is exact to a few points only.
+    // The position of the step is only exact to a few points.
     let settled = &second[second.len() / 10..];
     let spent = LostLevel {
         at: first.last()?.end,
@@ -221,7 +220,7 @@ mod tests {
     use crate::watch::simulated::{Disk, Host};
     use crate::watch::{EventCode, WatchEvent};
 
-    /// The disks of four whose credit is found spent, where that of so many is.
+    /// Of four disks, those with a finding, if the credit of `spent` of them is spent.
     fn found(level: Option<Level>, spent: usize) -> Vec<String> {
         let capped = Disk {
             cap: Some(3000.0),

@@ -1,9 +1,9 @@
-//! `cgroup-limit`: a control group is at its limit of I/O on a device.
+//! `cgroup-limit`: a control group is at its I/O limit on a device.
 //!
-//! Requests beyond it wait before they are given to the disk, whose counters show a quick disk with little to
-//! do. That the group is at its limit shows in what it uses. That its programs wait shows in its pressure, or, where
-//! groups have none (version 1), in that of the host: without that it is a note, since a program may by chance
-//! ask for as much as it may have.
+//! Requests beyond the limit wait before they reach the disk, whose counters show a fast disk with little work. The
+//! group's use shows that it is at its limit. The wait of its programs shows in its pressure, or, if groups have none
+//! (version 1), in that of the host: without pressure the finding is a note, since a program's demand may happen to
+//! equal its limit.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -14,11 +14,11 @@ use record::{Bytes, Severity, Subject};
 use crate::watch::format::{digits, percent};
 use crate::watch::rule::{Rule, RuleInput, Sighting};
 
-/// Time that is examined, in seconds, and least number of samples.
+/// Window in seconds, and minimum number of samples.
 const WINDOW_S: f64 = 5.0;
 const MIN_POINTS: usize = 3;
-/// Share of its limit from which a group is at it. The kernel grants in slices of 100 ms, and the rest of a slice may
-/// be lost.
+/// Share of its limit from which a group is at the limit. The kernel grants in slices of 100 ms, and the rest of a
+/// slice may be lost.
 const AT_LIMIT_SHARE: f64 = 0.9;
 /// Share of the time for which tasks wait.
 const WAIT_SHARE: f64 = 0.1;
@@ -42,7 +42,7 @@ struct GroupUse {
 struct Track {
     uses: VecDeque<GroupUse>,
     limit: f64,
-    /// Time since which it is at its limit.
+    /// Time since which the group is at its limit.
     since: Option<SampleTime>,
 }
 
@@ -59,7 +59,7 @@ struct LimitedGroup<'a> {
     used: f64,
     share: f64,
     pressure: Option<f64>,
-    /// The pressure is the group's own.
+    /// True if the pressure is the group's own.
     own: bool,
 }
 
@@ -82,7 +82,7 @@ impl Rule for CgroupLimit {
             found.extend(track.take(limit, sample));
             self.tracks.insert(key, track);
         }
-        // One device may be limited for many groups: the one that waits most is named.
+        // One device may be limited for many groups: the one with the longest wait is named.
         found.sort_by(|a, b| b.weight().total_cmp(&a.weight()));
         let mut sightings: HashMap<DeviceNumber, (Sighting, usize)> = HashMap::new();
         for one in found {
@@ -234,7 +234,7 @@ mod tests {
         }
     }
 
-    /// Findings while each interval has these limits.
+    /// Findings if each interval has these limits.
     fn found(
         host: Option<f64>,
         length_s: f64,
@@ -300,7 +300,7 @@ mod tests {
     #[test]
     fn a_group_below_its_limit_is_not_named() {
         assert!(found(None, 1.0, &|_| vec![limit("/db", 80.0, Some(0.9))]).is_empty());
-        // A short peak is none, nor is a limit that was just set.
+        // A short peak has no finding, nor has a limit that was just set.
         let peak = |step: u64| {
             vec![limit(
                 "/db",
@@ -320,7 +320,7 @@ mod tests {
         assert_eq!(severity(None, None), Severity::Note);
         assert_eq!(severity(Some(0.01), None), Severity::Note);
         assert_eq!(severity(Some(0.5), None), Severity::Warn);
-        // The group's own pressure counts, where it has one.
+        // The group's own pressure counts, if it has one.
         assert_eq!(severity(Some(0.5), Some(0.0)), Severity::Note);
     }
 

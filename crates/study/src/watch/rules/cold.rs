@@ -1,13 +1,11 @@
 //! `cold`: blocks of a restored volume are read for the first time, and fetched from the snapshot.
 //!
-//! Counters do not say which blocks are read. What is seen is that reads are slow though few are in
-//! flight and the disk does far less than it can: slow against what the same disk was seen to take,
-//! against its own writes, or, where nothing better is known, slower than a disk in good health takes.
-//! The rate must wander, as a mixture of cold and warm blocks does; a cap is flat. A read that is
-//! slow for another reason (a neighbour in the cloud) looks the same, so this is a note. A member of an
-//! array whose siblings read fast meanwhile is not called cold: the volumes of an array are restored
-//! together, and what is wrong with one alone is `slow-member`. The proof is
-//! to read the same again: it is fast then (`disksmith warm --check`).
+//! Counters do not show which blocks are read. What they show is that reads are slow although few are in flight and
+//! the disk does far less than it can: slow compared with earlier reads of the same disk, with its own writes, or,
+//! without such data, with any healthy disk. The rate must vary, as a mixture of cold and warm blocks does; a cap is
+//! flat. A read that is slow for another reason (a neighbour in the cloud) looks the same, so this is a note. A member
+//! of an array whose siblings read fast is not called cold: the volumes of an array are restored together, and a fault
+//! of one alone is `slow-member`. The proof is to read the same again: then it is fast (`disksmith warm --check`).
 
 use std::collections::HashMap;
 
@@ -24,30 +22,29 @@ const WINDOW_S: f64 = 15.0;
 const MIN_POINTS: usize = 8;
 /// Minimum number of reads for a conclusion.
 const MIN_READS: f64 = 30.0;
-/// Multiple of the disk's own latency that is slow.
+/// Minimum latency as a multiple of the disk's own.
 const SLOW_RATIO: f64 = 4.0;
-/// Minimum latency that is slow, in seconds.
+/// Minimum latency of a slow read, in seconds.
 const MIN_SLOW_S: f64 = 0.003;
-/// Latency that is slow where nothing better is known, in seconds, for one request at a time: two that share
-/// a low cap wait as long. A mechanical disk in good health takes some 15 ms for a read at a random place,
-/// and twice that behind another one, or where the host gives its guest no processor in time; a block that is
-/// fetched from a snapshot takes tens of milliseconds on top.
+/// Latency of a slow read without any data about the disk, in seconds, for one request at a time: two that share a low
+/// cap wait as long. A healthy mechanical disk takes some 15 ms for a read at a random position, and twice that behind
+/// another read, or if the host delays its guest's processor; a fetch from a snapshot takes tens of milliseconds more.
 const SLOW_UNKNOWN_DISK_S: f64 = 0.04;
-/// Requests in flight above which they do not count as one at a time, for that.
+/// Maximum number of requests in flight for that latency.
 const MAX_IN_FLIGHT_UNKNOWN_DISK: f64 = 1.3;
-/// Multiple of the writes' latency that reads must take, where there are writes: a cause that makes all
-/// requests slow is no cold block.
+/// Minimum latency as a multiple of the writes' latency, if there are writes: a cause that makes all requests slow is
+/// no cold block.
 const MIN_READ_WRITE_RATIO: f64 = 2.0;
-/// Multiple of the wait of its siblings that is slow among them, as for `slow-member`.
+/// Minimum latency as a multiple of the siblings' wait, as for `slow-member`.
 const SLOW_SIBLING_RATIO: f64 = 2.0;
-/// Requests in flight above which the queue may be why reads wait.
+/// Number of requests in flight above which the queue may explain the wait of reads.
 const SHORT_QUEUE: f64 = 5.0;
-/// Factor on the present load that the disk must have been seen to do at the fast wait, where anything was seen: then
-/// the load is not why it is slow. The margin is for chance.
+/// Minimum load, as a multiple of the present one, at which the disk was seen to have the short wait: then the load
+/// does not explain the slow reads. The margin is for chance.
 const IDLE: f64 = 1.25;
-/// Variation of a rate below which something holds it.
+/// Variation of a rate below which a limit holds it.
 const MIN_RATE_VARIATION: f64 = 0.05;
-/// Number of points in a row, and of reads in them, for the best waits.
+/// Number of consecutive points, and minimum number of reads in them, for the best waits.
 const RUN: usize = 5;
 const RUN_READS: f64 = 20.0;
 
@@ -67,8 +64,7 @@ impl Rule for Cold {
     }
 
     fn observe(&mut self, now: &RuleInput<'_>, seen: &mut Vec<Sighting>) {
-        // A check of an array reads much alongside its users, who wait for that. When it has ended, it is still
-        // in what is looked back on.
+        // A check of an array reads a lot while its users wait. After its end it is still within the window.
         let elapsed = now.sample.at.elapsed;
         self.worked_on
             .retain(|_, last| (elapsed - *last).as_secs_f64() <= WINDOW_S);
@@ -124,7 +120,7 @@ fn slow_reads(points: &[Point], all: &[Point]) -> Option<SlowReads> {
     let wait = read.wait?;
     let in_flight = mean_known(points, |point| point.in_flight)?;
     let rates: Vec<f64> = points.iter().map(|point| point.all.ops).collect();
-    // A disk that hangs for a while is slow too, and that is another finding.
+    // A disk that hangs for a while is slow too, which is another finding.
     let hangs = |point: &Point| {
         point.all.ops <= 0.0 && point.in_flight_at_end.is_some_and(|count| count > 0.0)
     };
@@ -170,7 +166,7 @@ fn slow_reads(points: &[Point], all: &[Point]) -> Option<SlowReads> {
     })
 }
 
-/// The least mean wait of reads of about this size in a few points in a row, and their rate then.
+/// The shortest mean wait of reads of about this size in a few consecutive points, and their rate.
 fn best_reads(points: &[Point], size: f64) -> Option<(f64, f64)> {
     points
         .windows(RUN)
@@ -178,7 +174,7 @@ fn best_reads(points: &[Point], size: f64) -> Option<(f64, f64)> {
             let read = mean_of(run, |point| &point.read);
             let seconds: f64 = run.iter().map(|point| point.seconds).sum();
             let alike = (0.5..=2.0).contains(&(read.bytes / read.ops / size));
-            // Where sizes are not known, none differs.
+            // If sizes are unknown, all count as equal.
             let counts = read.ops * seconds >= RUN_READS && (alike || size <= 0.0);
             let wait = read.wait.filter(|_| counts)?;
             Some((wait, read.ops))
@@ -186,7 +182,7 @@ fn best_reads(points: &[Point], size: f64) -> Option<(f64, f64)> {
         .min_by(|a, b| a.0.total_cmp(&b.0))
 }
 
-/// True if the other members of an array that the device belongs to read much faster meanwhile.
+/// True if the other members of an array with this device read much faster at the same time.
 fn is_alone(slow: &SlowReads, id: DeviceId, points: usize, now: &RuleInput<'_>) -> bool {
     let with_it = |array: &&DeviceSample| array.device.lies_on.contains(&id);
     arrays(now.sample).filter(with_it).any(|array| {
@@ -200,8 +196,7 @@ fn is_alone(slow: &SlowReads, id: DeviceId, points: usize, now: &RuleInput<'_>) 
     })
 }
 
-/// The devices below arrays that md checks or rebuilds: their members, and the disks of members that
-/// are partitions.
+/// The devices below arrays that md checks or rebuilds: their members, and the disks of members that are partitions.
 fn maintained_devices(sample: &Sample) -> impl Iterator<Item = DeviceId> {
     let is_at_work = |device: &&DeviceSample| {
         let state = device.array.as_ref();

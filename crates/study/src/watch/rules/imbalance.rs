@@ -1,9 +1,8 @@
 //! `imbalance`: the members of a striped array do not get the same load.
 //!
-//! Striping spreads what is large or random evenly. Where one member gets far more requests than the
-//! others for half a minute, the file that is used lies within one chunk, or the chunk and the
-//! pattern of the program beat in time. Mirrors are read as md likes, so that only their writes are
-//! compared, and a plain mirror is left out.
+//! Striping spreads large or random I/O evenly. If one member gets far more requests than the others for half a
+//! minute, the file in use lies within one chunk, or the access pattern of the program coincides with the chunk size.
+//! md chooses which mirror to read, so that only writes are compared, and a plain mirror is left out.
 
 use record::Severity;
 use record::raid::{Level, Placement};
@@ -16,12 +15,12 @@ use crate::watch::rule::{Rule, RuleInput, Sighting};
 
 const WINDOW_S: f64 = 30.0;
 const MIN_POINTS: usize = 10;
-/// Multiple of the others' load that is out of balance.
+/// Minimum ratio of a member's load to that of the others.
 const MIN_LOAD_RATIO: f64 = 1.5;
-/// Multiple of the others' load in a single point, and the share of the points that must reach it.
+/// Minimum ratio in a single point, and the minimum share of such points.
 const MIN_POINT_LOAD_RATIO: f64 = 1.25;
 const POINT_SHARE: f64 = 0.8;
-/// Multiple of the chance variation of counts (Poisson) that the difference must reach.
+/// Minimum difference in Poisson standard deviations of the counts.
 const MIN_POISSON_DEVIATIONS: f64 = 6.0;
 /// Minimum number of requests a second on the busiest member for a conclusion.
 const MIN_OPS: f64 = 10.0;
@@ -63,7 +62,7 @@ impl Rule for Imbalance {
     }
 }
 
-/// The member with too much to do, its rate, and the others' median.
+/// The member with too much load, its rate, and the others' median.
 fn overloaded_member<'a, 'b>(
     sides: &'a [MemberLoad<'b>],
     part: FlowKindPoint,

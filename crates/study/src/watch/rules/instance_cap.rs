@@ -1,7 +1,7 @@
-//! `instance-cap`: the instance gives its volumes no more together.
+//! `instance-cap`: the instance limits the sum of its volumes.
 //!
-//! The volumes' own pages say so. Elsewhere: the sum over the disks is flat, as a cap makes it, while
-//! the disks themselves are not: what one has more, another has less.
+//! The volumes' own pages report it. Without pages: the sum over the disks is as flat as a cap makes it, while the
+//! disks themselves are not: when one has more, another has less.
 
 use record::sample::DeviceId;
 use record::{Severity, Subject};
@@ -12,13 +12,13 @@ use crate::watch::page::{Pages, TimeOverCap};
 use crate::watch::plateaus::{HeldRate, at_work, calm_variation, held_in, least_wait, window};
 use crate::watch::rule::{Rule, RuleInput, Sighting};
 
-/// Number of points from one test of the counters to the next.
+/// Number of points between two tests of the counters.
 const TEST_INTERVAL_POINTS: u64 = 5;
-/// Number of observations in a row that must show it.
+/// Number of consecutive observations that must show it.
 const OBSERVATIONS: u32 = 2;
 /// Minimum ratio of a disk's variation to that of the sum.
 const MIN_VARIATION_RATIO: f64 = 3.0;
-/// A disk with less than this share of the sum is left out of that.
+/// Disks with less than this share of the sum are ignored in that comparison.
 const COUNTS: f64 = 0.1;
 
 const ADVICE: &str = "More or faster volumes do not help: use an instance with more storage bandwidth, \
@@ -43,7 +43,7 @@ impl Rule for InstanceCap {
     }
 
     fn observe(&mut self, now: &RuleInput<'_>, seen: &mut Vec<Sighting>) {
-        // An instance store shares no cap with others, and so its page names none. That is its word too.
+        // An instance store shares no cap with others, so its page reports none. That counts as evidence too.
         self.pages.take(now.sample, |exceeded| {
             let ops = exceeded.instance_iops.unwrap_or_default();
             (ops, exceeded.instance_bytes.unwrap_or_default())
@@ -137,7 +137,7 @@ fn by_counters(held: &HeldRate, sighting: Sighting) -> Sighting {
     }
 }
 
-/// The level at which the disks are held together, if they are and none is held by itself.
+/// The level at which the disks are limited together, if no disk is limited by itself; `None` otherwise.
 fn held_together(now: &RuleInput<'_>) -> Option<HeldRate> {
     let series: Vec<(DeviceId, &[Point])> = now
         .disks()
@@ -177,7 +177,7 @@ fn held_together(now: &RuleInput<'_>) -> Option<HeldRate> {
     (wild.count() >= 2).then_some(held)
 }
 
-/// Several disks' points of one moment as one.
+/// The sum of several disks' points of one moment.
 fn add<'a>(points: impl Iterator<Item = &'a Point>) -> Option<Point> {
     let mut sum: Option<Point> = None;
     for point in points {

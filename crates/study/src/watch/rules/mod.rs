@@ -1,4 +1,4 @@
-//! The kinds of events, and the rules that find them, one file a rule. A new one is a row of the table and its file.
+//! The kinds of events and their rules, one file a rule. A new one is a row of the table and its file.
 
 mod burst_spent;
 mod cgroup_limit;
@@ -21,14 +21,14 @@ use serde::{Deserialize, Serialize};
 
 use super::rule::{Rule, Settings};
 
-/// Meaning of a finding for the question whether the disk changed.
+/// Implication of a finding for the question whether the disk changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FindingMeaning {
-    /// The disk, or what runs on it, changed.
+    /// The disk, or the work on it, changed.
     Changed,
     /// The disk reached a limit: a lower limit or more I/O.
     AtALimit,
-    /// The disk is used in another way.
+    /// The disk is used differently.
     HowItIsUsed,
 }
 

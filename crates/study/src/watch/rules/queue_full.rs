@@ -1,5 +1,4 @@
-//! `queue-full`: as many requests are in flight as a disk's queues take, so that programs wait before
-//! they can even ask.
+//! `queue-full`: the disk's queues are full, so that programs wait before they can submit a request.
 
 use record::Severity;
 
@@ -9,7 +8,7 @@ use crate::watch::rule::{Rule, RuleInput, Sighting};
 
 const WINDOW_S: f64 = 10.0;
 const MIN_POINTS: usize = 5;
-/// Share of the depth that is full, in most points.
+/// Minimum share of the depth in use, and the minimum share of such points.
 const FULL_SHARE: f64 = 0.9;
 const POINT_SHARE: f64 = 0.8;
 

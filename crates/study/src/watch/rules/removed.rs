@@ -8,7 +8,7 @@ use record::{Nanos, Severity, Subject};
 use crate::watch::format::digits;
 use crate::watch::rule::{Rule, RuleInput, Sighting};
 
-/// Longest time for which the event lasts, if no device of the name appears again.
+/// Maximum duration of the event, if no device of the name appears again.
 const MAX_EVENT_TIME: Nanos = Nanos::from_secs(600);
 
 const ADVICE: &str = "Requests in flight have failed, and devices on top of it lack a member. If it was not removed on \
@@ -19,7 +19,7 @@ const ADVICE: &str = "Requests in flight have failed, and devices on top of it l
 struct LastActivity {
     iops: f64,
     in_flight: u64,
-    /// Devices that lay on it, partitions aside.
+    /// Devices that lay on it, without partitions.
     above: Vec<String>,
 }
 
@@ -32,7 +32,7 @@ struct RemovedDevice {
 
 /// Rule for devices that are gone.
 pub(super) struct Removed {
-    /// The devices that are requested.
+    /// The requested devices.
     names: Vec<String>,
     last: HashMap<DeviceId, LastActivity>,
     gone: Vec<RemovedDevice>,
@@ -47,7 +47,7 @@ impl Removed {
         }
     }
 
-    /// True if it matters that a device is gone. Loop devices, volumes and partitions come and go.
+    /// True if the removal of a device is reported. Loop devices, volumes and partitions are removed in normal use.
     fn is_reported(&self, device: &Device) -> bool {
         let is_asked_for = self.names.iter().any(|name| device.is_called(name));
         let is_own = matches!(device.kind, DeviceKind::Disk | DeviceKind::Array);
@@ -102,7 +102,7 @@ impl Rule for Removed {
         let sample = now.sample;
         for device in &sample.removed {
             if self.is_reported(device) {
-                // Another may be in its place at once.
+                // Another device may take its place at once.
                 seen.push(self.sighting(device, sample.at));
                 self.gone.push(RemovedDevice {
                     name: device.name.clone(),
@@ -155,7 +155,7 @@ mod tests {
         Arc::new(device)
     }
 
-    /// Findings while devices are there, in turn.
+    /// Findings while the given devices exist, step by step.
     fn found(names: &[&str], steps: &[&[&Arc<Device>]]) -> Vec<EventChange> {
         let mut watch = Watch::new(Settings {
             names: names.iter().map(|name| (*name).to_owned()).collect(),
@@ -230,7 +230,7 @@ mod tests {
             assert!(found(&[], &steps).is_empty(), "{name}");
             assert_eq!(found(&[name], &steps).len(), 1, "{name}");
         }
-        // Where nothing else is in view, they are.
+        // If no other device is in view, they are reported.
         let one = device(1, "loop3", DeviceKind::Loop, &[]);
         assert_eq!(found(&[], &[&[&one], &[], &[]]).len(), 1);
     }

@@ -1,16 +1,15 @@
 //! `scrub-hurts`: an array's users wait longer while md checks or rebuilds it.
 //!
-//! The rule compares the mean wait of the array's own requests during the work with that of the
-//! last minutes without, at no more load than then. Where the watch began in the middle of the work,
-//! there is nothing to compare with, and nothing is reported. Kernels before 5.14 do not time an array's
-//! requests; the members' waits, which include those of the check, are taken there.
+//! The rule compares the mean wait of the array's own requests during the work with that of the last minutes without
+//! it, at no higher load. If the watch began during the work, there is nothing to compare with, and nothing is
+//! reported. Kernels before 5.14 do not time an array's requests; there the waits of the members are used, which
+//! include those of the check.
 //!
-//! Mirrors hold requests back before they are timed: raid1 and raid10 let nothing pass the place that
-//! they check (`wait_barrier` in drivers/md/raid10.c comes before the request is counted). There the
-//! wait does not show, but the rate does: it falls when the work begins, while programs wait for disks
-//! as much as before (PSI). That they wait is known of the host only, and may be for another disk, all day.
-//! So the rate must fall just when the work begins, and not to nothing: a rate that falls later is that of a
-//! load that grows less.
+//! Mirrors delay requests before they are timed: raid1 and raid10 let nothing pass the place that they check
+//! (`wait_barrier` in drivers/md/raid10.c comes before the request is counted). There the wait does not show, but the
+//! rate does: it falls when the work begins, while programs wait for disks as much as before (PSI). Their wait is only
+//! known for the whole host, and may be for another disk, all day. Therefore the rate must fall just when the work
+//! begins, and not to zero: a rate that falls later is that of a decreasing load.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -23,29 +22,29 @@ use crate::watch::history::{DeviceHistory, FlowPoint, Point, beginning, mean_of}
 use crate::watch::members::arrays;
 use crate::watch::rule::{Rule, RuleInput, Sighting};
 
-/// Points without work that are remembered, and how many are needed.
+/// Maximum number of remembered points without work, and the minimum number for a comparison.
 const MAX_CALM_POINTS: usize = 120;
 const MIN_CALM_POINTS: usize = 20;
-/// Points of work that are examined.
+/// Length of the examined part of the work in seconds, and minimum number of points.
 const DURING_S: f64 = 10.0;
 const MIN_POINTS_DURING: usize = 5;
-/// Points of pressure that are examined.
+/// Number of points whose pressure is examined.
 const RECENT_POINTS: usize = 10;
-/// Multiple of the wait without work from which the work harms the foreground.
+/// Minimum ratio of the wait to that without work at which the work harms the foreground.
 const MIN_WAIT_RATIO: f64 = 2.0;
 /// Minimum difference of waits that is reported, in seconds.
 const MIN_WAIT_DIFFERENCE_S: f64 = 0.001;
-/// Multiple of the load before, above which the load may be the reason.
+/// Maximum ratio of the load to that before: a higher load may be the reason.
 const LOAD: f64 = 1.3;
-/// Share of the rate before, to which the rate must fall where waits do not show the harm.
+/// Maximum share of the earlier rate, if waits do not show the harm.
 const MAX_RATE_SHARE: f64 = 0.6;
-/// Number of points from the work's beginning in which it must fall, compared with as many just before it.
+/// Number of points from the beginning of the work in which the rate must fall, compared with as many just before it.
 const FALL_POINTS: usize = 10;
 /// Minimum rate in requests a second after the fall: an idle array has no foreground to slow down.
 const MIN_OPS_AFTER_FALL: f64 = 1.0;
-/// Maximum number of points between the last one without work and the first with it.
+/// Maximum number of points between the last one without work and the first one with it.
 const MAX_POINTS_BETWEEN: u64 = 3;
-/// Share of the time for which programs must wait then, and least ratio to the share before.
+/// Minimum share of the time for which programs wait then, and minimum ratio to the share before.
 const PRESSURE: f64 = 0.3;
 const AS_MUCH: f64 = 0.8;
 /// Minimum number of requests a second: with fewer there is no foreground to slow down.
@@ -60,7 +59,7 @@ const ADVICE: &str = "The check or rebuild takes I/O from the foreground. Slow i
 pub(super) struct ScrubHurts {
     /// The last points without work.
     calm: HashMap<DeviceId, VecDeque<CalmPoint>>,
-    /// Start of the work of arrays that are at work.
+    /// Start of the work of arrays with work in progress.
     begun: HashMap<DeviceId, FirstPoints>,
     /// Share of the time for which programs waited for disks, in the last points.
     pressure: VecDeque<f64>,
@@ -71,7 +70,7 @@ pub(super) struct ScrubHurts {
 struct CalmPoint {
     /// The array's rate and wait.
     part: FlowPoint,
-    /// Share of the time for which programs waited for disks, as far as it is known.
+    /// Share of the time for which programs waited for disks; `None` if unknown.
     pressure: Option<f64>,
     /// Number of the point among all points.
     number: u64,
@@ -82,12 +81,12 @@ struct CalmPoint {
 struct FirstPoints {
     /// Requests a second in each.
     rates: Vec<f64>,
-    /// Requests a second just before, where the array got requests.
+    /// Requests a second just before, if the array got requests.
     before: Option<f64>,
 }
 
 impl FirstPoints {
-    /// True if the rate fell with it, and not to nothing.
+    /// True if the rate fell at the beginning of the work, and not to zero.
     fn is_a_fall(&self) -> bool {
         let at_once = median(self.rates.clone()).filter(|_| self.rates.len() >= MIN_POINTS_DURING);
         at_once.zip(self.before).is_some_and(|(at_once, before)| {
@@ -95,7 +94,7 @@ impl FirstPoints {
         })
     }
 
-    /// The last points of an array as far as they are of the work.
+    /// The last points of an array, limited to those of the work.
     fn of_work<'a>(&self, points: &'a [Point]) -> &'a [Point] {
         let known = self.rates.len();
         let before = points.len().saturating_sub(known);
@@ -122,7 +121,7 @@ impl Rule for ScrubHurts {
         push(&mut self.pressure, pressure.unwrap_or(0.0), RECENT_POINTS);
         for array in arrays(now.sample) {
             let id = array.device.id;
-            // What waits for its turn does nothing yet.
+            // A pending action does nothing yet.
             let at_work = array.array.as_ref().filter(|state| state.is_at_work());
             match at_work.and_then(|state| state.action) {
                 Some(action) => {
@@ -146,7 +145,7 @@ impl Rule for ScrubHurts {
     }
 }
 
-/// Adds the newest value, and drops the oldest beyond `most`.
+/// Adds the newest value, and drops the oldest ones beyond `most`.
 fn push<T>(queue: &mut VecDeque<T>, newest: T, most: usize) {
     queue.push_back(newest);
     if queue.len() > most {
@@ -166,7 +165,7 @@ fn last(history: &DeviceHistory, now: &RuleInput<'_>, array: &DeviceSample) -> O
     (part.ops >= MIN_OPS && wait.is_some()).then_some(FlowPoint { wait, ..part })
 }
 
-/// The members' mean wait over a choice of their points.
+/// The members' mean wait over selected points.
 fn members_wait(
     now: &RuleInput<'_>,
     array: &DeviceSample,
@@ -180,7 +179,7 @@ fn members_wait(
 }
 
 impl ScrubHurts {
-    /// Takes the last point of an array that is at work, if it is one of the first.
+    /// Adds the last point of an array with work in progress, if it is one of the first.
     fn begin(&mut self, now: &RuleInput<'_>, id: DeviceId) {
         let calm = self.calm.get(&id);
         let beginning = self.begun.entry(id).or_insert_with(|| FirstPoints {
@@ -312,8 +311,8 @@ mod tests {
     use crate::watch::EventCode;
     use crate::watch::{Settings, Watch};
 
-    /// A second of a mirror that completes so many requests, on a host where programs wait for some disk for
-    /// half of the time.
+    /// A second of a mirror that completes `iops` requests, on a host where programs wait for some disk for half of
+    /// the time.
     fn second(number: u64, iops: f64, is_checked: bool) -> Sample {
         let device = Device::by_name(DeviceId(0), "md0", SampleTime::default());
         let mut device = DeviceSample::unknown(Arc::new(device));
@@ -353,8 +352,8 @@ mod tests {
         }
     }
 
-    /// The second in which it is found that a check hurts, which begins at 60 s, and what is found; `iops`
-    /// gives what the array completes.
+    /// The second in which the finding of a check that begins at 60 s appears, and the finding; `iops` gives the rate
+    /// of the array by second.
     fn event(iops: fn(u64) -> f64) -> Option<(u64, WatchEvent)> {
         let mut watch = Watch::new(Settings::default());
         (1..240).find_map(|number| {
@@ -377,7 +376,7 @@ mod tests {
         let falls = |number: u64| if number > 60 { 30.0 } else { 100.0 };
         let (found, event) = event(falls).unwrap();
         assert!((61..80).contains(&found), "{found}");
-        // The sentence and its figures are of the check alone.
+        // The sentence and its figures are those of the check alone.
         assert!(event.text.contains("completes 30"), "{}", event.text);
         let iops = event.figures.iter().find(|figure| figure.key == "iops");
         assert_eq!(iops.unwrap().value, 30.0);

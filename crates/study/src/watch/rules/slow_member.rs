@@ -1,22 +1,21 @@
 //! `slow-member`: a member of an array is slower than its siblings at the same load.
 //!
-//! The rule compares the mean wait, of reads and of writes each, with the median of the other members. A
-//! striped array gives all members the same work, so that a member that waits longer is itself slow,
-//! and all others wait for it. A member that gets more requests, or larger ones, waits longer
-//! without being slow: that is `imbalance`. One that gets fewer and still waits longer is slow
-//! all the more: md reads from the copy that has less to do, and so less from a slow one.
+//! The rule compares the mean wait, of reads and of writes separately, with the median of the other members. A striped
+//! array gives all members the same work, so that a member with a longer wait is itself slow, and all others wait for
+//! it. A member that gets more or larger requests waits longer without being slow: that is `imbalance`. A member that
+//! gets fewer and still waits longer is certainly slow: md reads from the less busy copy, and thus less from a slow
+//! one.
 //!
-//! Where the siblings themselves have queues, nothing is reported: what keeps all of them busy, such as a cap
-//! that they share, leaves it to chance which member has the longest queue, and that lasts. (With
-//! servers of the same speed and a fixed number of requests all ways to split these into queues are
-//! equally likely: Gordon and Newell, 1967.) Next to a member that really is slow the others are idle for
-//! part of the time, and have no queues. Many in flight alone are none: a volume of a cloud answers dozens
-//! at once, each in the time that it takes alone. Queues show in the waits. These are far above the least
-//! that the siblings were seen to take, or, where there were queues from the beginning, come and go as
-//! chance has it, while the time that an answer takes is nearly the same in all of them. A short excess is
-//! noise: it must hold in most seconds of the last twenty.
+//! If the siblings themselves have queues, nothing is reported: when a common cause, such as a shared cap, keeps all
+//! of them busy, chance decides which member has the longest queue, and that lasts. (With servers of the same speed
+//! and a fixed number of requests all divisions of these into queues are equally likely: Gordon and Newell, 1967.)
+//! Beside a truly slow member the others are idle for part of the time, and have no queues. Many requests in flight
+//! are not yet a queue: a cloud volume serves dozens at once, each in the time that it takes alone. Queues show in the
+//! waits: these are far above the shortest waits of the siblings, or, if there were queues from the beginning, vary at
+//! random, while service times are nearly constant. A short excess is noise: it must hold in most of the last twenty
+//! seconds.
 //!
-//! The screen marks a member by a shorter span, and only where its load is about that of its siblings.
+//! The screen marks a member by a shorter window, and only if its load is about that of its siblings.
 
 use record::Severity;
 
@@ -27,29 +26,29 @@ use crate::watch::members::{MemberLoad, arrays, is_rebuilt, sides};
 use crate::watch::plateaus::least_wait;
 use crate::watch::rule::{Rule, RuleInput, Sighting};
 
-/// Time that is examined, in seconds, and least number of points.
+/// Window in seconds, and minimum number of points.
 const WINDOW_S: f64 = 20.0;
 const MIN_POINTS: usize = 8;
-/// Multiple of the siblings' wait that is slow.
+/// Minimum ratio of the wait to the siblings'.
 const SLOW_RATIO: f64 = 2.0;
-/// The same multiple where there are two members: it is unknown which is normal, and the faster one is assumed to be.
+/// The same ratio with two members: it is unknown which one is normal, and the faster one is assumed to be.
 const SLOW_RATIO_OF_TWO: f64 = 3.0;
-/// Multiple of the siblings' wait from which a point counts as slow, and the share of slow points.
+/// Minimum ratio in a single point, and the minimum share of such points.
 const SLOW_POINT_RATIO: f64 = 1.4;
 const SLOW_POINT_SHARE: f64 = 0.8;
-/// Factor up to which a member's requests, and their size, match those of its siblings.
+/// Factor up to which a member's request rate and size match those of its siblings.
 const MATCHED: f64 = 1.5;
-/// Difference in seconds below which a wait does no harm; the kernel counts in milliseconds.
+/// Minimum difference of waits that matters, in seconds; the kernel counts in milliseconds.
 const MIN_WAIT_DIFFERENCE_S: f64 = 0.0003;
-/// Requests in flight, and wait in seconds, up to which there is no queue that lasts. Siblings of a member that is
-/// half as fast as they are idle for half of the time, and have one in flight on average (as a queue with that load
-/// has), or fewer.
+/// Number of requests in flight, and wait in seconds, up to which there is no lasting queue. The siblings of a member
+/// that is half as fast are idle for half of the time, and have at most one request in flight on average (as a queue
+/// with that load has).
 const QUEUE: f64 = 1.5;
 const LONG_S: f64 = 0.004;
-/// Multiple of their least wait at which requests wait for each other.
+/// Ratio to their shortest wait at which requests queue.
 const QUEUEING: f64 = 2.0;
-/// Variation of waits from point to point and from one sibling to another, as a share of their mean, above which they
-/// depend on queues.
+/// Variation of waits from point to point and between siblings, as a share of their mean, above which they depend on
+/// queues.
 const STEADY: f64 = 0.3;
 /// Minimum number of requests a second for a conclusion about a member.
 const MIN_OPS: f64 = 2.0;
@@ -82,7 +81,7 @@ impl Rule for SlowMember {
     }
 }
 
-/// Amount by which a member is slower.
+/// Excess of a member's wait.
 struct Excess {
     ratio: f64,
     wait: f64,
@@ -145,7 +144,7 @@ fn excess(
     })
 }
 
-/// True if the requests of the siblings, which typically wait so long, wait for each other.
+/// True if the requests of the siblings, with this typical wait, queue.
 fn have_queues<'a, 'b: 'a, I: Iterator<Item = &'a MemberLoad<'b>>>(
     now: &RuleInput<'_>,
     others: impl Fn() -> I,
@@ -215,8 +214,8 @@ mod tests {
 
     #[test]
     fn a_slow_volume_is_found_however_many_requests_are_in_flight() {
-        // Seven volumes that answer in 5 ms and one that takes ten times as long share a load; so many
-        // requests are always in flight on them all.
+        // Seven volumes that take 5 ms a request and one that takes ten times as long share a load, with a constant
+        // number of requests in flight over all of them.
         for (seed, depth) in [(1, 16.0), (2, 32.0), (3, 64.0), (4, 128.0)] {
             let (base_s, slow_s) = (0.005, 0.05);
             let rate = depth / (7.0 * base_s + slow_s);
@@ -247,7 +246,7 @@ mod tests {
 
     #[test]
     fn siblings_that_wait_far_longer_than_they_did_are_in_a_queue() {
-        // At a tenth of the load none of them waits; later all do, one of them longest.
+        // At a tenth of the load no member has a queue; later all do, one of them the longest.
         let mut host = Host::of(vec![Disk::healthy(0.0); 4]);
         host.level = Some(Level::Zero);
         let events = host.play(90, &mut Rng::new(6), |host, second| {

@@ -1,9 +1,8 @@
-//! `small-io`: a disk is kept busy by many small requests, where few large ones would do.
+//! `small-io`: a disk is kept busy by many small requests, where fewer large ones would do.
 //!
-//! Volumes in the cloud are limited by the count of requests long before the bytes when these are
-//! small. Pages of a database are small for a reason; below 8 KiB there rarely is one. The mean must be
-//! nearer to a page of memory (4 KiB) than to that: a few requests for metadata among pages of 8 KiB,
-//! as PostgreSQL has them, are no small requests.
+//! Cloud volumes reach their limit of requests long before that of bytes if requests are small. Pages of a database
+//! are small for a reason; below 8 KiB there rarely is one. The mean must be nearer to a page of memory (4 KiB) than
+//! to 8 KiB: a few metadata requests among pages of 8 KiB, as PostgreSQL has them, do not count as small requests.
 
 use record::Severity;
 
@@ -41,7 +40,7 @@ impl Rule for SmallIo {
             let loaded = busy.is_none_or(|busy| busy >= MIN_BUSY_SHARE)
                 && in_flight.is_some_and(|count| count >= IN_FLIGHT);
             let size = all.bytes / all.ops;
-            // Requests of no bytes are those of a source that does not know them.
+            // Requests of zero bytes come from a source that does not report sizes.
             if all.ops < MIN_REQUESTS_PER_S || !loaded || size <= 0.0 || size >= SMALL {
                 continue;
             }

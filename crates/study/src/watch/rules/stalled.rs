@@ -1,8 +1,8 @@
 //! `stalled`: requests are in flight and none completes, whatever the busy time says.
 //!
-//! It begins with the last completion that was seen. Where what is in flight is not known, as in a
-//! log of iostat, a device that is busy all the time and completes nothing has something in flight.
-//! A single huge discard may look the same, and takes a disk as long.
+//! It begins at the last completion that was seen. If the number in flight is unknown, as in a log of iostat, a device
+//! that is always busy and completes nothing has something in flight. A single huge discard may look the same, and may
+//! take a disk as long.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use record::{Nanos, Severity};
 use crate::watch::format::time;
 use crate::watch::rule::{Rule, RuleInput, Sighting};
 
-/// Share of busy time that is all of it, but for the clock's error.
+/// Share of busy time that counts as all of it; the rest is the clock's error.
 const FULL_BUSY_SHARE: f64 = 0.98;
 
 const ADVICE: &str = "The disk or the path to it hangs, and the programs that use it are blocked. Check the \
@@ -38,8 +38,7 @@ impl Stalled {
 
 impl Rule for Stalled {
     fn grace_period(&self) -> Nanos {
-        // A request that gets through now and then is no end of it: without this, each would begin a
-        // new event.
+        // An occasional completion does not end the event: otherwise each would begin a new one.
         Nanos::from_secs(5)
     }
 
@@ -56,7 +55,7 @@ impl Rule for Stalled {
         let mut since = HashMap::with_capacity(self.since.len());
         for device in now.devices.causes(hangs) {
             let id = device.device.id;
-            // The requests came when the device became busy, which is within the first interval.
+            // The requests arrived when the device became busy, within the first interval.
             let shares = [device.busy.map(|busy| busy.0), device.mean_in_flight];
             let busy = shares.into_iter().flatten().fold(0.0, f64::max).min(1.0);
             let known = self.since.get(&id).copied();
@@ -74,12 +73,12 @@ impl Rule for Stalled {
 /// True if something is in flight and nothing completed in the interval.
 pub(crate) fn hangs(device: &DeviceSample) -> bool {
     let known = device.all.iops.is_some();
-    // A driver may count what it moves and not the requests, and a log rounds one in a long time to none.
+    // A driver may count bytes and not requests, and a log rounds one in a long time to zero.
     let moves = device.all.bytes.is_some_and(|bytes| bytes.0 > 0.0);
     let completes = device.all.is_active() || device.flush.is_active() || moves;
     let waits = match device.in_flight {
         Some(count) => count > 0,
-        // Kernels from 5.0 on count the time of a request when it completes, and older ones all the time.
+        // Kernels from 5.0 on count the time of a request when it completes, older ones continuously.
         None => {
             let is_busy = device.busy.is_some_and(|busy| busy.0 >= FULL_BUSY_SHARE);
             is_busy

@@ -1,8 +1,7 @@
-//! `volume-cap`: a volume gives no more than it may: than was bought, or than an instance store has.
+//! `volume-cap`: a volume is at its limit, the one that was bought or that of an instance store.
 //!
-//! The volume's own page says so, where there is one. Elsewhere it is a rate too flat to be a disk's,
-//! at which requests wait. Such a rate may be held by something else on the way, and the sentence
-//! says so.
+//! The volume's own page reports it, if there is one. Otherwise it is a rate too flat to be a disk's own, at which
+//! requests wait. Such a rate may also be limited by something between program and disk, and the sentence says so.
 
 use std::collections::HashMap;
 
@@ -16,9 +15,9 @@ use crate::watch::page::{Pages, TimeOverCap};
 use crate::watch::plateaus::{HeldRate, held, window};
 use crate::watch::rule::{Rule, RuleInput, Sighting};
 
-/// Number of points from one test of the counters to the next: neighbouring results are nearly the same.
+/// Number of points between two tests of the counters: results of neighbouring points are nearly the same.
 const TEST_INTERVAL_POINTS: u64 = 5;
-/// Number of observations in a row that must show it.
+/// Number of consecutive observations that must show it.
 const OBSERVATIONS: u32 = 2;
 
 const ADVICE: &str = "Requests wait for the limit, not for the disk: provision more IOPS or throughput for this \
@@ -31,7 +30,7 @@ const ADVICE_STORE: &str = "Requests wait for the limit, not for the disk, and t
 #[derive(Default)]
 pub(super) struct VolumeCap {
     pages: Pages,
-    /// Level found by the last tests of the counters, and the number in a row that found it.
+    /// Level found by the last tests of the counters, and the number of consecutive tests that found it.
     held: HashMap<DeviceId, (u32, HeldRate)>,
 }
 
@@ -42,7 +41,7 @@ impl Rule for VolumeCap {
     }
 
     fn is_instant(&self) -> bool {
-        // A page is in one sample only.
+        // A page is only in one sample.
         true
     }
 

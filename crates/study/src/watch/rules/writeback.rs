@@ -1,8 +1,7 @@
-//! `writeback`: so much memory waits to be written that the kernel holds back programs that write.
+//! `writeback`: so much memory is dirty that the kernel throttles programs that write.
 //!
-//! It begins to at the middle between the limit at which it starts to write and the hard limit
-//! (linux, mm/page-writeback.c, `dirty_freerun_ceiling`): from there on, each program that dirties
-//! memory is made to pause.
+//! It does so from the midpoint between the background limit and the hard limit (linux, mm/page-writeback.c,
+//! `dirty_freerun_ceiling`): above it, each program that dirties memory is made to pause.
 
 use record::sample::{Memory, SampleTime};
 use record::{Bytes, Nanos, Severity, Subject};
@@ -64,7 +63,7 @@ impl Rule for Writeback {
     }
 }
 
-/// Dirty memory and its limit, where programs are held back.
+/// Dirty memory and its limit, if programs are throttled.
 fn held_back(memory: &Memory) -> Option<(Bytes, Bytes)> {
     let limit = memory.limit.filter(|limit| limit.0 > 0)?;
     let waiting = memory.dirty? + memory.writeback.unwrap_or_default();

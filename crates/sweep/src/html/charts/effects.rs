@@ -12,7 +12,7 @@ use page::plot::{
 
 /// Maximum number of rows; the largest effects are shown.
 const MAX_ROWS: usize = 20;
-/// Sets of ratios for the ticks; the narrower the range, the more of them.
+/// Ratios for the ticks; the narrower the range, the denser the set.
 const LADDERS: [&[f64]; 4] = [
     &[0.01, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 10.0, 100.0],
     &[0.1, 0.2, 0.33, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0],
@@ -24,7 +24,7 @@ const LADDERS: [&[f64]; 4] = [
     ],
 ];
 
-/// The chart of effects, those of a factor together; `None` where there are none.
+/// The chart of effects, grouped by factor; `None` if there are no effects.
 pub(super) fn chart(view: PageView<'_>) -> Option<Chart> {
     let objective = &view.record.settings.objective;
     let (name, unit) = match speed(view) {
@@ -131,7 +131,7 @@ fn dots(rows: &[(f64, &FactorEffect)], colour: &'static str, name: &str) -> Trac
         .nameless(true)
 }
 
-/// Least and greatest ratio of the pairs, as a thin line with ends.
+/// The smallest and the largest ratio of the pairs, as a thin line with ends.
 fn ranges(rows: &[(f64, &FactorEffect)], colour: &'static str) -> Trace {
     let (mut x, mut y) = (Vec::new(), Vec::new());
     for (place, effect) in rows {
@@ -205,7 +205,7 @@ fn ticks(from: f64, to: f64) -> Vec<f64> {
     ticks
 }
 
-/// The axis of effects, which has no title: its names are clear.
+/// The axis with the names of the effects; it needs no title.
 fn names(effects: &[&FactorEffect]) -> Axis {
     let name = |effect: &&FactorEffect| {
         plain(&format!(

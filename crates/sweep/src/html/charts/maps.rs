@@ -1,4 +1,4 @@
-//! Maps, one for each level: chunks over members, each cell with the best layout that has both.
+//! Maps, one for each level: chunks over members, each cell with the best layout with this chunk and these members.
 
 use super::super::view::PageView;
 use crate::layout::level_name;
@@ -55,7 +55,7 @@ struct Map<'a> {
     rows_are: &'static str,
     members: Vec<usize>,
     bands: Vec<String>,
-    /// The best row of each band and column; `None` where there is none.
+    /// The best row of each band and column; `None` if no layout has both.
     cells: Vec<Vec<Option<&'a LayoutResult>>>,
     view: PageView<'a>,
     unit: FigureUnit,
@@ -120,7 +120,7 @@ impl<'a> Map<'a> {
         bands: Vec<Band>,
     ) -> Map<'a> {
         let layouts = &view.record.layouts;
-        // The same columns on every map: so that maps are comparable.
+        // The same columns on every map, so that maps are comparable.
         let mut members: Vec<usize> = layouts.iter().map(|layout| layout.members).collect();
         members.sort_unstable();
         members.dedup();
@@ -146,7 +146,8 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// Share of the winner's merit; `None` for a layout that misses a requirement.
+    /// The value as a share of the best value; for latencies the inverse, so that higher is better. `None` for a
+    /// layout that misses a requirement.
     fn share(&self, row: &LayoutResult) -> Option<f64> {
         if row.outcome == LayoutOutcome::Missed {
             return None;
@@ -296,7 +297,7 @@ fn bar(unit: FigureUnit, least: f64) -> ColorBar {
         .map(|tenth| f64::from(tenth) / 10.0)
         .filter(|share| *share >= least)
         .collect();
-    // Few are enough, and the winner's stays.
+    // At most six labels; the winner's is always among them.
     let every = ticks.len().div_ceil(6).max(1);
     let mut shown: Vec<f64> = ticks.into_iter().rev().step_by(every).collect();
     shown.reverse();

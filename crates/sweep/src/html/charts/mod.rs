@@ -63,7 +63,7 @@ pub(super) fn finalists(view: PageView<'_>) -> Vec<Chart> {
             let chart = distribution(&group, direction, subjects.len());
             charts.extend(chart.map(|chart| Chart {
                 title: match &subjects[..] {
-                    // A line alone has no legend.
+                    // A single line has no legend.
                     [only] => format!("{}, {}: {}", group.name, direction.name(), only.label),
                     _ => format!("{}, {}", group.name, direction.name()),
                 },

@@ -14,7 +14,7 @@ pub(super) fn speed(view: PageView<'_>) -> Option<(&Figure, FigureUnit)> {
     Some((figure, FigureUnit::of_metric(figure.metric)))
 }
 
-/// The whiskers of values that are drawn in `unit`; none where a value has no interval.
+/// The whiskers of values that are drawn in `unit`; no whisker for a value without an interval.
 pub(super) fn whiskers(values: &[Value], unit: FigureUnit) -> Whiskers {
     let up = |value: &Value| {
         value

@@ -1,5 +1,5 @@
-//! Distribution of latencies: the share of requests at least as fast, with as much room for the slowest one
-//! in ten thousand as for the half.
+//! Distribution of latencies: the share of requests at least as fast. On its axis the slowest one in ten thousand has
+//! as much room as the median.
 
 use page::plot::{Axis, Hover, Mode, Scale, Trace};
 use record::{Direction, Histogram};
@@ -10,12 +10,12 @@ use super::time::as_seconds;
 use page::charts::{Chart, Figure, axis, latency_axis, layout, rounded};
 use ui::format;
 
-/// Below this many requests a distribution is not worth drawing.
+/// Minimum number of requests for a distribution.
 const MIN_SAMPLES: u64 = 10;
-/// Points closer than this on the percentile axis are left out; the chart is some four units high.
+/// Minimum distance of points on the percentile axis, in units of that axis, of which the chart is about four high.
 const CLOSEST: f64 = 0.004;
 
-/// A line: latencies in seconds, their place on the axis, and both in words.
+/// A curve: latencies in seconds, their positions on the axis, and the text of both.
 struct Curve {
     latency: Vec<f64>,
     place: Vec<f64>,
@@ -23,9 +23,8 @@ struct Curve {
 }
 
 impl Curve {
-    /// The curve of `histogram`. A latency that `seen` of `count` requests did not exceed is at
-    /// the quantile (seen - 1/2) / count, so that the slowest request has a place too (Hazen's
-    /// plotting position).
+    /// The curve of `histogram`. A latency that `seen` of `count` requests did not exceed has the quantile (seen -
+    /// 1/2) / count, so that the slowest request has a finite position (Hazen's plotting position).
     fn new(histogram: &Histogram) -> Curve {
         let mut curve = Curve {
             latency: Vec::new(),
@@ -58,7 +57,7 @@ impl Curve {
 
 /// A quantile as a percentile, with as many digits as its distance from 100 % requires.
 fn percentile(quantile: f64) -> String {
-    // The addition keeps 0.9999 at four nines, which binary fractions put just below.
+    // The addition keeps 0.9999 at four nines, since its binary fraction is slightly smaller.
     let nines = 1e-6 - (1.0 - quantile).log10();
     let digits = (nines.clamp(1.0, 9.0) as usize) - 1;
     format!("{:.digits$} %", quantile * 100.0)
@@ -140,7 +139,7 @@ fn line(curve: Curve, name: &str, style: &Style) -> Trace {
         .hover_template("%{text}")
 }
 
-/// An axis on which every further nine has the same room.
+/// An axis on which every further nine takes the same space.
 fn percentile_axis(highest: f64) -> Axis {
     let nines = highest.ceil().clamp(2.0, 9.0) as usize;
     let mut values = vec![0.0, -(0.5_f64.log10())];

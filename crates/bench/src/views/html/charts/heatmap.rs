@@ -12,7 +12,7 @@ use page::charts::{Chart, Figure, latency_axis, layout, rounded};
 
 /// Approximate number of rows of a map.
 const ROWS: f64 = 64.0;
-/// The finest rows, in parts of a decade: a histogram's own buckets are a third as wide.
+/// Maximum number of rows per decade: a histogram's own buckets are a third as wide.
 const FINEST: f64 = 48.0;
 
 /// Rows of the maps that are shown side by side: latencies from `low`, divided into equal parts of the logarithm.
@@ -53,7 +53,7 @@ impl Rows {
     }
 }
 
-/// A heat map: requests a second by row and column, as decimal logarithms; `None` where there were none.
+/// A heat map: requests a second by row and column, as decimal logarithms; `None` for no requests.
 struct Map {
     times: Vec<f64>,
     rates: Vec<Vec<Option<f64>>>,
@@ -104,7 +104,7 @@ impl Map {
     }
 }
 
-/// The maps of a group: same rows and same colours, so that they can be compared.
+/// The maps of a group, with the same rows and colours, so that they can be compared.
 pub(super) fn all(group: &Group<'_>, directions: &[Direction], runs: usize) -> Vec<Chart> {
     let mut charts = Vec::new();
     for &direction in directions {
@@ -144,7 +144,7 @@ pub(super) fn all(group: &Group<'_>, directions: &[Direction], runs: usize) -> V
     charts
 }
 
-/// Rows that hold every latency of the direction, in any window of any member.
+/// Rows that cover every latency of the direction, in any window of any member.
 fn rows(group: &Group<'_>, direction: Direction) -> Option<Rows> {
     let flows = || {
         let windows = group

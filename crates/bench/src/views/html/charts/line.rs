@@ -1,4 +1,4 @@
-//! Lines of a run and direction: their look and their name.
+//! Lines of a run and direction: their style and their name.
 
 use page::charts::colour_index;
 use page::escape::plain;
@@ -6,8 +6,8 @@ use page::plot::{Dash, Line};
 
 use super::super::groups::Member;
 
-/// Look of the lines of one run and direction. The colour is the run's; where there is only one run it is the
-/// direction's. The dash shows the direction too.
+/// Style of the lines of one run and direction. The colour is the run's; with only one run it is the direction's. The
+/// dash shows the direction too.
 pub(super) struct Style {
     pub(super) colour: usize,
     pub(super) dash: Dash,
@@ -38,7 +38,7 @@ impl Style {
         format!("var(--run-{})", self.colour)
     }
 
-    /// The colour, seen through.
+    /// The colour with this opacity, in percent.
     pub(super) fn tint(&self, percent: u32) -> String {
         format!("var(--run-{}) {percent}%", self.colour)
     }
@@ -51,8 +51,8 @@ impl Style {
     }
 }
 
-/// Name of a line in a legend: the run where there are several, and the direction where there are several; then the
-/// run's short id is used, for want of room.
+/// Name of a line in a legend: the run if there are several, and the direction if there are several; with both, the
+/// run's short id, for lack of space.
 pub(super) fn line_name(member: &Member<'_>, direction: Option<&str>, runs: usize) -> String {
     match (runs > 1, direction) {
         (true, Some(direction)) => plain(&format!("{} {direction}", member.subject.short)),

@@ -1,8 +1,7 @@
 //! The charts of a phase as figures.
 //!
-//! A colour is the name of a style property, such as `var(--run-0)`, or `var(--run-0) 20%` where it
-//! is to be seen through; the page's script puts the theme's colour in its place, so that a figure
-//! is the same in light and dark.
+//! A colour is the name of a style property, such as `var(--run-0)`, or `var(--run-0) 20%` for a transparent one. The
+//! page's script replaces it with the theme's colour, so that a figure is the same in light and dark mode.
 
 mod cdf;
 mod heatmap;
@@ -32,7 +31,7 @@ pub fn distribution(group: &Group<'_>, direction: Direction, runs: usize) -> Opt
 }
 
 /// Directions that are shown over time. Where each write is followed by an fdatasync, only commits are shown, which
-/// are both; a single fdatasync at the end is not shown.
+/// include both; a single fdatasync at the end is not shown.
 fn directions_over_time(group: &Group<'_>) -> Vec<Direction> {
     let present = group.directions_where(|flow| flow.ops > 0);
     let commits = present.contains(&Direction::Commit)

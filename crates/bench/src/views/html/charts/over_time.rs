@@ -11,12 +11,12 @@ use super::time::{as_seconds, end, marked, time_axis};
 use page::charts::{Chart, Figure, axis, latency_axis, layout, rounded};
 use ui::format;
 
-/// Maximum number of points of a line over time: a long phase is shown with several windows a point.
+/// Maximum number of points of a line over time: in a long phase each point is the mean of several windows.
 const MAX_COLUMNS: usize = 300;
-/// The most slices that are drawn. More of them are a smear.
+/// Maximum number of slices that are drawn: more cannot be distinguished.
 const MAX_SLICES: usize = 1_500;
 
-/// Windows that are shown as one point.
+/// Consecutive windows that are shown as one point.
 pub(super) struct Column<'a> {
     pub(super) windows: &'a [Window],
 }
@@ -43,7 +43,7 @@ impl Column<'_> {
         ops as f64 / (time.end - time.start).max(f64::EPSILON)
     }
 
-    /// Latencies of the requests that came back.
+    /// Latencies of the requests that completed.
     pub(super) fn latency(&self, direction: Direction) -> Histogram {
         let mut all = Histogram::new();
         for flow in self
@@ -57,7 +57,7 @@ impl Column<'_> {
     }
 }
 
-/// A phase in as many columns as a chart shows at most.
+/// A phase divided into columns, at most as many as a chart shows.
 pub(super) fn columns(phase: &Phase) -> impl Iterator<Item = Column<'_>> {
     let per_column = phase.windows.len().div_ceil(MAX_COLUMNS).max(1);
     phase
@@ -105,7 +105,7 @@ fn series<'a, 'b>(
     all
 }
 
-/// Requests a second over time, with the 95 % interval of the mean behind.
+/// Requests a second over time, with the 95 % interval of the mean in the background.
 pub(super) fn rates(group: &Group<'_>, directions: &[Direction], runs: usize) -> Option<Chart> {
     let series = series(group, directions, runs);
     if series.is_empty() {
@@ -167,7 +167,7 @@ fn slice_line(series: &Series<'_, '_>) -> Trace {
         let slices = window
             .flow(series.direction)
             .map_or(&[][..], |flow| &flow.slices);
-        // The last slice of a phase that was cut short would show a drop that was not there.
+        // The last slice of a shortened phase would show a drop that did not happen.
         for (i, slice) in slices.iter().take(window.complete_slices()).enumerate() {
             x.push(rounded(
                 window.t_s + (i as f64 + 0.5) * window.slice_seconds,
@@ -188,7 +188,7 @@ fn rate_line(series: &Series<'_, '_>) -> Trace {
         x.push(rounded(column.time().start));
         y.push(rounded(column.rate(series.direction)));
     }
-    // As in `QuantileSeries::new`: the last step needs a point to end at.
+    // As in `QuantileSeries::new`: the last step needs an end point.
     if let Some(&last) = y.last() {
         x.push(rounded(end(series.member.phase)));
         y.push(last);
@@ -200,7 +200,7 @@ fn rate_line(series: &Series<'_, '_>) -> Trace {
         .hover_template("%{y:,.0f}/s")
 }
 
-/// The interval of the mean, from where the warm-up ends.
+/// The interval of the mean, starting at the end of the warm-up.
 fn interval_band(series: &Series<'_, '_>) -> Option<Shape> {
     let phase = series.member.phase;
     let warmup = series.member.figures?.warmup_slices as f64 * phase.slice_seconds();
@@ -216,7 +216,7 @@ fn interval_band(series: &Series<'_, '_>) -> Option<Shape> {
     )
 }
 
-/// p50 and p99 over time, the space between them filled.
+/// p50 and p99 over time, with the area between them filled.
 pub(super) fn latencies(group: &Group<'_>, directions: &[Direction], runs: usize) -> Option<Chart> {
     let series = series(group, directions, runs);
     let courses: Vec<QuantileSeries> = series.iter().map(QuantileSeries::new).collect();
@@ -268,7 +268,7 @@ impl QuantileSeries {
             course.p50.push(at(0.5));
             course.p99.push(at(0.99));
         }
-        // A step is as long as its window: the last one needs a point to end at.
+        // A step is as long as its window, and the last one needs an end point.
         if let (Some(&p50), Some(&p99)) = (course.p50.last(), course.p99.last()) {
             course.time.push(rounded(end(series.member.phase)));
             course.p50.push(p50);

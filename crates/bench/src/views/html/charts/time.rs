@@ -1,4 +1,4 @@
-//! The time of a phase as an axis, and the marks on it.
+//! The time axis of a phase, and the marks on it.
 
 use page::charts::{Marker, axis, markers, rounded};
 use page::plot::{Axis, Layout, Shape};
@@ -11,7 +11,7 @@ pub(super) fn as_seconds(nanos: u64) -> f64 {
     rounded(nanos as f64 / 1e9)
 }
 
-/// The time since a phase began, as far as the longest member went.
+/// The time since a phase began, up to the end of the longest member.
 pub(super) fn time_axis(group: &Group<'_>) -> Axis {
     axis("seconds since the phase began").range(vec![0.0, rounded(end_of(group))])
 }
@@ -31,7 +31,7 @@ pub(super) fn end_of(group: &Group<'_>) -> f64 {
     ends.fold(0.0, f64::max)
 }
 
-/// A layout over the time of a phase with these shapes, and the marks that were set meanwhile.
+/// A layout over the time of a phase with these shapes, and the marks that were set during the phase.
 pub(super) fn marked(layout: Layout, group: &Group<'_>, mut shapes: Vec<Shape>) -> Layout {
     let end = end_of(group).max(f64::MIN_POSITIVE);
     let marks: Vec<Marker<'_>> = group

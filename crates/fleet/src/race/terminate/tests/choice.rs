@@ -1,8 +1,8 @@
-//! Tests of the choice: which instances are terminated and which hosts spared.
+//! Tests of the selection: terminated instances and spared hosts.
 
 use super::*;
 
-/// Asserts that only the second of [`two`] is terminated, and why the first is not.
+/// Asserts that only the second host of [`two`] is terminated, and the reason for the first.
 fn assert_first_stays(run: &FleetRun, concluded: &RaceConclusion, reason: &str) {
     let plan = plan_of(run, concluded, SHOWN);
     assert_eq!(targets(&plan), ["i-6"]);
@@ -97,13 +97,13 @@ fn a_group_of_which_no_host_is_kept_and_there_stays() {
     assert_eq!(targets(&plan), [""; 0]);
     let reason = "no host of its group is kept, so that too much may have been asked";
     assert_eq!(why(&plan, "h1"), Some(reason));
-    // One of those that tie will be.
+    // One of the tied hosts will be kept.
     concluded.groups[0].tied = 2;
     concluded.groups[0].there = 1;
     assert_eq!(targets(&plan_of(&run, &concluded, UNSEEN)), ["i-1", "i-6"]);
 }
 
-/// A host with this boot that reports this id.
+/// A host with this boot id that reports this instance id.
 fn booted(id: Option<&str>) -> RacedHost {
     RacedHost {
         boot: "b".to_owned(),
@@ -123,12 +123,12 @@ fn an_instance_that_another_host_has_or_may_have_stays() {
     let container = ("h1", Some("i-1"), booted(Some("i-1")));
     let also = |name: &str| format!("i-1 is also that of {name}, which is not terminated");
     for (hosts, reason) in [
-        // The same instance is kept, tagged, of the list alone, or known to another host only.
+        // The same instance is kept, tagged, only in the list, or known to another host only.
         (vec![("h0", Some("i-1"), own("i-1")), bad.clone()], also("h0")),
         (vec![kept.clone(), bad.clone(), ("h6", Some("i-1"), tagged)], also("h6")),
         (vec![kept.clone(), bad.clone(), ("h8", Some("i-1"), silent.clone())], also("h8")),
         (vec![kept.clone(), bad.clone(), ("h7", Some("i-7"), own("i-1"))], also("h7")),
-        // A host that does not report its instance has the boot or the address of one that is bad.
+        // A host that does not report its instance has the boot id or the address of a bad one.
         (vec![("h0", None, booted(None)), container.clone()], also("h0")),
         (vec![("h0", Some("i-9"), booted(None)), container.clone()], also("h0")),
         (
@@ -140,12 +140,12 @@ fn an_instance_that_another_host_has_or_may_have_stays() {
         assert_eq!(targets(&plan), [""; 0], "{reason}");
         assert_eq!(why(&plan, "h1"), Some(reason.as_str()));
     }
-    // EC2 knows better than a list, and a host itself: two instances may well be alike in their boots.
+    // EC2 and the host itself take precedence over a list: two instances may have similar boot ids.
     let listed = [("h0", Some("i-9"), booted(None)), container.clone()];
     assert_eq!(targets(&planned(&listed, OF_EC2)), ["i-1"]);
     let alike = [("h0", Some("i-0"), booted(Some("i-0"))), container];
     assert_eq!(targets(&planned(&alike, SHOWN)), ["i-1"]);
-    // Both are bad: it is one instance, and is terminated once.
+    // Both are bad and on one instance, which is terminated once.
     let plan = planned(&[kept, bad, ("h9", Some("i-1"), own("i-1"))], SHOWN);
     assert_eq!(targets(&plan), ["i-1"]);
     assert_eq!(plan.targets[0].host, "h1, h9");
@@ -164,7 +164,7 @@ fn an_instance_at_the_address_of_a_host_that_was_never_met_is_doubtful() {
     let doubt = "A doubt: H1 is at the same address, and did not report whether it is i-1 too.";
     assert!(plan.text("").contains(doubt), "{}", plan.text(""));
     assert_eq!(targets(&plan_of(&run, &concluded, UNSEEN)), [""; 0]);
-    // Where it is tagged keep, none at its address is terminated.
+    // If it is tagged keep, no host at its address is terminated.
     run.race.as_mut().unwrap().hosts[2].is_tagged_keep = true;
     assert_eq!(targets(&plan_of(&run, &concluded, SHOWN)), [""; 0]);
 }
@@ -183,7 +183,7 @@ fn an_instance_that_ec2_listed_must_still_be_at_its_address() {
 #[test]
 fn with_yes_any_doubt_spares_a_host() {
     type Change = fn(&mut FleetRun, &mut RaceConclusion);
-    // A host whose instance id no source but itself reports, at this address.
+    // A host at this address whose instance id only it reports itself.
     fn reach(run: &mut FleetRun, place: usize, address: &str) {
         run.race.as_mut().unwrap().hosts[place].given_id = None;
         run.hosts[place].address = address.to_owned();
@@ -198,7 +198,7 @@ fn with_yes_any_doubt_spares_a_host() {
             Some("It was hardly ever written"),
             true,
         ),
-        // The doubts of the hosts that are better matter where these are about their figures.
+        // Doubts about the better hosts count if they concern their figures.
         (
             |_, concluded| {
                 concluded.ranked[0].decided = Decision::Keep;
@@ -212,7 +212,7 @@ fn with_yes_any_doubt_spares_a_host() {
                 concluded.ranked[0].decided = Decision::Keep;
                 concluded.ranked[0].doubts = vec!["The blocks hold only zeros.".to_owned()];
                 concluded.ranked[0].is_doubtful = true;
-                // A floor is missed whatever others do.
+                // A floor is missed independently of other hosts.
                 concluded.ranked[2].decided = Decision::HostFloor;
             },
             Some("The figures of those that are better are doubtful: The blocks hold only zeros"),

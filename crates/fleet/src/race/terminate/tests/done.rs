@@ -11,7 +11,7 @@ struct TerminationResult {
     /// Commands that terminate, in their order.
     sent: Vec<String>,
     notices: String,
-    /// The states of all targets, as often as the ledger was written.
+    /// The states of all targets at each write of the ledger.
     saved: Vec<Vec<Option<String>>>,
 }
 
@@ -22,7 +22,7 @@ impl TerminationResult {
         targets.iter().map(|one| one.state.as_deref()).collect()
     }
 
-    /// Remarks on a race that is shown.
+    /// Remarks on a race, as shown.
     fn remarks(&self) -> Vec<String> {
         let (_, concluded) = race(&two());
         let record = self.run.race.as_ref().unwrap();
@@ -30,8 +30,8 @@ impl TerminationResult {
     }
 }
 
-/// Terminates the bad hosts of a race. `fails_from` is the number of the write from which on the ledger fails;
-/// `agree` is given the flag of the signal.
+/// Terminates the bad hosts of a race. `fails_from` is the number of the write from which on the ledger fails; `agree`
+/// gets the flag of the signal.
 fn terminated(
     (mut run, concluded): (FleetRun, RaceConclusion),
     mut program: impl FnMut(&Exec) -> Result<Vec<u8>, Error>,
@@ -96,7 +96,7 @@ fn the_ledger_knows_of_each_before_it_is_terminated() {
 
 #[test]
 fn no_instance_is_terminated_that_the_ledger_does_not_have() {
-    // Neither before the user is asked, nor after.
+    // Neither before nor after the question.
     for fails_from in [0, 1] {
         let mut asked = 0;
         let result = terminated(race(&two()), ec2(SOUND), fails_from, |_| {
@@ -169,7 +169,7 @@ fn without_agreement_no_instance_is_terminated() {
     assert_eq!(result.sent, [""; 0]);
     assert!(result.error.as_ref().unwrap().contains("not confirmed"));
     assert_eq!(result.states(), [None; 2]);
-    // A signal right after the agreement takes it back.
+    // A signal immediately after the confirmation cancels it.
     let result = terminated(race(&two()), ec2(SOUND), 9, |interrupt| {
         interrupt.store(true, Relaxed);
         true
@@ -187,7 +187,7 @@ fn without_states_in_the_answer_ec2_is_asked_for_them_and_the_rest_is_unknown() 
         (Err(killed), "was killed"),
         (Ok(Vec::new()), "the state of its instance i-6 is unknown"),
     ] {
-        // One of both is gone by now; for the other it is unknown whether the request is on its way.
+        // One of the two has ended; for the other it is unknown whether the request is being processed.
         let mut before = ec2(SOUND);
         let mut after = ec2(&[("i-1", "terminated", false), ("i-6", "running", false)]);
         let mut answer = Some(answer);
@@ -284,7 +284,7 @@ fn a_permission_that_is_missing_is_reported() {
     let error = check_permission(&ids, &mut denied).unwrap_err();
     assert!(error.why.contains("UnauthorizedOperation"), "{error:?}");
     assert!(matches!(error.before_race(), Failure::Refused(_)));
-    // At the end it is checked again.
+    // It is checked again at the end.
     let mut sound = ec2(SOUND);
     let program = |exec: &Exec| match exec.line().contains("--dry-run") {
         true => denied(exec),
@@ -313,7 +313,7 @@ fn a_dry_run_that_succeeds_may_have_terminated_one_instance_at_most() {
         "{lines:?}"
     );
     assert!(matches!(error.before_race(), Failure::Midway(_)));
-    // At the end too.
+    // Also at the end.
     let mut sound = ec2(SOUND);
     let careless = |exec: &Exec| match exec.line().contains("--dry-run") {
         true => Ok(Vec::new()),
