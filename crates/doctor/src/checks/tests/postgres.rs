@@ -1,4 +1,4 @@
-//! PostgreSQL.
+//! Tests of the checks of PostgreSQL.
 
 use super::*;
 use crate::facts::postgres::{FileError, Postgres, Setting, Statistics};
@@ -7,7 +7,7 @@ use crate::wal_sync::{Method, WalSync};
 /// Settings with their value and unit.
 type Units<'a> = &'a [(&'a str, &'a str, &'a str)];
 
-/// PostgreSQL on nvme1n1 that is set well, with other settings.
+/// Rows for PostgreSQL on nvme1n1 with correct settings, changed by these.
 fn postgres(settings: &[(&str, &str, &str)], statistics: Statistics) -> Vec<CheckRow> {
     let well = [
         ("random_page_cost", "1.1", ""),
