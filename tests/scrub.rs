@@ -527,7 +527,7 @@ fn what_cannot_be_scrubbed_is_refused_with_a_reason() {
         (&[], "ARRAY"),
         (&["md0", "--all"], "cannot be used with"),
         (&["md0", "--dry-run"], "--dry-run is for --install-timer"),
-        (&["no-such", "--install-timer"], "no-such is no array"),
+        (&["no-such", "--install-timer"], "no-such is not an array"),
         (
             &["md0", "--install-timer", "--repair"],
             "cannot be used with",

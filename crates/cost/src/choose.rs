@@ -7,7 +7,7 @@ use crate::offer::{Offer, OfferedVolume};
 use crate::workload::{Demand, Workload};
 use ui::format::{latency, number};
 
-/// Requirements besides the workload.
+/// Requirements in addition to the workload.
 #[derive(Clone, Debug)]
 pub(crate) struct Goal {
     pub(crate) size_gib: u64,
@@ -16,17 +16,17 @@ pub(crate) struct Goal {
     pub(crate) instance: Option<InstanceLimits>,
 }
 
-/// Volumes of one type that carry the workload together.
+/// Volumes of one type that together carry the workload.
 #[derive(Clone, Debug)]
 pub(crate) struct VolumeChoice {
     pub(crate) offer: Offer,
     pub(crate) count: u32,
     pub(crate) each: OfferedVolume,
-    /// Price of all for a month.
+    /// Price of all volumes for a month.
     pub(crate) month: f64,
 }
 
-/// A type and count that does not carry it.
+/// A type and count that does not carry the workload.
 #[derive(Clone, Debug)]
 pub(crate) struct RuledOut {
     pub(crate) name: String,
@@ -41,7 +41,7 @@ pub(crate) enum CapacityVerdict {
     RuledOut(RuledOut),
 }
 
-/// Judges each type with each count.
+/// Verdicts on each type with each count of volumes.
 pub(crate) fn all(offers: &[Offer], workload: &Workload, goal: &Goal) -> Vec<CapacityVerdict> {
     let each = offers
         .iter()
@@ -84,7 +84,10 @@ fn judge(
     })
 }
 
-/// Time that at most 1 % of the I/O may wait longer than: the rest of the target.
+/// Maximum wait for 99 % of the I/O: the p99 target minus the volume's latency. `None` where the latency is not known.
+///
+/// # Errors
+/// A clause, when the latency alone exceeds the target.
 fn wait_budget(offer: &Offer, target: Nanos) -> Result<Option<Nanos>, String> {
     match offer.latency {
         Some(mean) if mean >= target => Err(format!(
@@ -97,10 +100,10 @@ fn wait_budget(offer: &Offer, target: Nanos) -> Result<Option<Nanos>, String> {
     }
 }
 
-/// The smallest volumes of a count that hold the data and carry a demand.
+/// The smallest volumes, `count` of them, that hold the data and carry a demand.
 ///
-/// A volume's performance never falls with its size, and its price never falls with its size, IOPS or throughput; so
-/// the smallest with the least provisioned is the cheapest.
+/// A volume's performance does not decrease with its size, and its price does not decrease with its size, IOPS or
+/// throughput; so the smallest size with the minimum provision is the cheapest.
 pub(crate) fn smallest(
     offer: &Offer,
     count: u32,
@@ -166,7 +169,7 @@ mod tests {
         }
     }
 
-    /// The types of the table and of the manual's examples.
+    /// The volume types of the table and of the manual's examples.
     fn offers() -> Vec<Offer> {
         let mut offers = table();
         for path in ["azure-premium-ssd-v2.toml", "gcp-hyperdisk.csv"] {
@@ -176,8 +179,8 @@ mod tests {
         offers
     }
 
-    /// Lowest price of all volumes on a grid of sizes, IOPS and throughput, with the needed values, that carry so
-    /// much.
+    /// Lowest price of all volumes that carry this load, on a grid of sizes, IOPS and throughput that includes the
+    /// needed values.
     fn cheapest_of_all(offer: &Offer, iops: f64, mibps: f64, least: u64) -> Option<f64> {
         let sizes = (least..least + 100).chain((least + 100..=offer.most_gib).step_by(97));
         let mut best: Option<f64> = None;
@@ -203,7 +206,7 @@ mod tests {
         best
     }
 
-    /// IOPS that can be bought for a volume of a size.
+    /// Grid of the IOPS that can be bought for a volume of this size.
     fn bought_iops(offer: &Offer, gib: u64, needed: f64) -> Vec<f64> {
         let Some(limits) = offer.provision else {
             return vec![offer.most_iops(gib)];
@@ -217,7 +220,7 @@ mod tests {
             .collect()
     }
 
-    /// Throughput in MiB/s that can be bought for a volume of a size with so many IOPS.
+    /// Grid of the throughput, in MiB/s, that can be bought for a volume of this size with these IOPS.
     fn bought_mibps(offer: &Offer, gib: u64, iops: f64, needed: f64) -> Vec<f64> {
         let mib = Bytes::mib(1).0 as f64;
         let included = offer.throughput.of(Bytes::gib(gib), iops).0 as f64 / mib;
@@ -229,7 +232,7 @@ mod tests {
             .max(included);
         let steps = ((most - included) / 25.0) as u32;
         let grid = (0..=steps).map(|step| included + f64::from(step) * 25.0);
-        // What is bought is a whole number.
+        // Throughput is bought in whole MiB/s.
         grid.chain([needed.ceil(), most.floor()])
             .filter(|mibps| *mibps >= included && *mibps <= most)
             .collect()
@@ -251,7 +254,7 @@ mod tests {
                         offer.month(found) <= grid + 1e-9, "{}: {found:?} and {grid}", offer.name
                     ),
                     (Err(why), Some(grid)) => prop_assert!(false, "{}: {why}, but {grid}", offer.name),
-                    // Sizes of the grid are too coarse for what just fits.
+                    // The grid of sizes may be too coarse for a volume that just fits.
                     (_, None) => {}
                 }
                 if let Ok(found) = found {

@@ -1,11 +1,11 @@
-//! Volumes that are paid for, as an argument.
+//! The argument of `--have`: volumes that are paid for now.
 
 use std::str::FromStr;
 
 use domain::values::Size;
 use record::Bytes;
 
-/// Volumes that are paid for.
+/// Volumes that are paid for now.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OwnedVolumes {
     pub(crate) name: String,

@@ -12,7 +12,7 @@ use crate::workload::Demand;
 use ui::exit::{ExitClass as _, Failure};
 use ui::format::number;
 
-/// Limits of an instance type to its EBS volumes (Amazon EC2 API Reference, EbsOptimizedInfo; a MB is 10^6 bytes).
+/// Limits of an instance type for its EBS volumes (Amazon EC2 API Reference, EbsOptimizedInfo; a MB is 10^6 bytes).
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct InstanceLimits {
@@ -29,8 +29,8 @@ pub(crate) struct InstanceLimits {
     pub(crate) maximum_mb_per_s: f64,
 }
 
-/// Types as `aws` prints them, or as a list, as `--query InstanceTypes` gives them, or by their names, as AWS
-/// ParallelCluster keeps them.
+/// Instance types in one of three forms: the whole output of `aws`, the list that `--query InstanceTypes` prints, or a
+/// map by name, as AWS ParallelCluster stores them.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum TypesDocument {

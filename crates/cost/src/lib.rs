@@ -1,5 +1,5 @@
-//! The verb `cost`: the volumes that carry a measured workload, cheapest first, and the reason why each other one
-//! does not.
+//! The verb `cost`: the volumes that carry a measured workload, the cheapest first, and for each other type and count
+//! the reason why it does not.
 
 pub mod args;
 mod choose;
@@ -24,7 +24,7 @@ use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome};
 use views::CostReport;
 use workload::Workload;
 
-/// Prices the volumes that carry a workload. The command ends with `No` where none does.
+/// Prints the volumes that carry a workload, with prices. Exit status 1 where none does.
 pub fn cost(args: &CostArgs, context: &mut Context) -> Outcome {
     let offers = offers(args)?;
     let instance = args
@@ -47,7 +47,7 @@ pub fn cost(args: &CostArgs, context: &mut Context) -> Outcome {
     })
 }
 
-/// The workload: of a trace's file, or of the ledger.
+/// The workload, from a trace file or from the ledger.
 fn workload(args: &CostArgs, context: &Context) -> Result<Workload, Failure> {
     let device = args.device.as_deref();
     if let Some(path) = Workload::trace_path(&args.workload) {
@@ -59,7 +59,8 @@ fn workload(args: &CostArgs, context: &Context) -> Result<Workload, Failure> {
     Workload::read(&ledger, &args.workload, args.phase.as_deref(), device)
 }
 
-/// Price for a month of the cheapest volumes that carry the base load alone, for a workload that changes over time.
+/// Price for a month of the cheapest volumes that carry the base load alone; `None` for a workload that does not change
+/// over time, and where no volumes carry it.
 fn base_month(offers: &[Offer], workload: &Workload, goal: &Goal) -> Option<f64> {
     if workload.intervals.len() < 2 {
         return None;

@@ -10,7 +10,7 @@ pub(crate) struct Offer {
     pub(crate) name: String,
     pub(crate) region: String,
     pub(crate) currency: String,
-    /// Date of the price.
+    /// Date of the price, such as `2026-11-01`.
     pub(crate) as_of: String,
     pub(crate) source: String,
     pub(crate) iops: BaselineIops,
@@ -27,17 +27,17 @@ pub(crate) struct Offer {
     pub(crate) mibps_month: f64,
 }
 
-/// A volume as it is bought.
+/// Size and provision of a volume to buy.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct OfferedVolume {
     pub(crate) gib: u64,
-    /// Provisioned, or as many as come with the size.
+    /// IOPS, provisioned or included with the size.
     pub(crate) iops: f64,
-    /// Provisioned MiB/s, or as many as come with size and IOPS.
+    /// Throughput in MiB/s, provisioned or included with size and IOPS.
     pub(crate) mibps: f64,
 }
 
-/// The types of the table.
+/// Offers of all volume types of the built-in table.
 pub(crate) fn table() -> Vec<Offer> {
     let offer = |sold: &&'static domain::volume_type::VolumeType| Offer {
         name: sold.name.to_owned(),
@@ -71,7 +71,7 @@ pub(crate) fn merge(offers: &mut Vec<Offer>, own: Vec<Offer>) {
 }
 
 impl Offer {
-    /// The most IOPS of a volume of this size.
+    /// Maximum IOPS of a volume of this size.
     pub(crate) fn most_iops(&self, gib: u64) -> f64 {
         let included = self.iops.of(Bytes::gib(gib));
         match self.provision {
@@ -82,7 +82,7 @@ impl Offer {
         }
     }
 
-    /// The volume of this size with the least provision that carries so much; `None` where no volume of this size
+    /// The volume of this size with the minimum provision that carries this load; `None` where no volume of this size
     /// does.
     pub(crate) fn provisioned(&self, gib: u64, iops: f64, mibps: f64) -> Option<OfferedVolume> {
         let size = Bytes::gib(gib);
@@ -97,7 +97,7 @@ impl Offer {
         };
         let mib = Bytes::mib(1).0 as f64;
         let for_throughput = match (limits.throughput, self.throughput) {
-            // Throughput is bought, and needs so many IOPS.
+            // Provisioned throughput requires a number of IOPS.
             (Some((_, each)), _) if mibps > included(0.0) => mibps * mib / each.0 as f64,
             (None, BaselineThroughput::ByIops { each, .. }) => mibps * mib / each.0 as f64,
             _ => 0.0,

@@ -1,8 +1,8 @@
 //! Prices and limits from the user's own file, TOML (`[[volume]]` tables) or CSV (a line of keys, then a volume a
 //! line).
 //!
-//! `region`, `type`, `as_of`, `source`, `currency` and `gib_month` are needed; what else there is to a volume type is
-//! in [`KEYS`]. A type of the table that stands here has the table's limits where the file gives none.
+//! `region`, `type`, `as_of`, `source`, `currency` and `gib_month` are required; [`KEYS`] has the optional keys too.
+//! For a volume type of the built-in table, limits that the file does not give are those of the table.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -239,7 +239,7 @@ fn offer(row: &Row, known: &[Offer]) -> anyhow::Result<Offer> {
     })
 }
 
-/// Steps of a price: `0.065 to 32000; 0.046 to 64000; 0.032`, or one number.
+/// Price tiers from text such as `0.065 to 32000; 0.046 to 64000; 0.032`, or from a single number.
 fn tiers(text: &str) -> anyhow::Result<Vec<PriceTier>> {
     let wrong = || {
         anyhow!(

@@ -8,23 +8,25 @@ use crate::offer::{Offer, OfferedVolume};
 use crate::workload::{Demand, Workload};
 use ui::format::number;
 
-/// Hours of a recording below which nothing is reported of times of day.
+/// Minimum length of a recording, in seconds, for a provision by time of day.
 const DAY_S: f64 = 24.0 * 3600.0;
 
-/// A smaller provision for some hours of each day. It takes two changes a day; EBS allows four.
+/// A smaller provision for some hours of each day. It requires two changes a day; EBS allows four.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Scaling {
-    /// The first hour (UTC) of the smaller provision, and the first after it.
+    /// First hour (UTC) of the smaller provision.
     pub(crate) from_hour: u8,
+    /// First hour (UTC) after it.
     pub(crate) to_hour: u8,
     /// Provision of each volume in these hours.
     pub(crate) low: OfferedVolume,
-    /// Price of all volumes for a month, with the changes.
+    /// Price of all volumes for a month, with both provisions.
     pub(crate) month: f64,
     pub(crate) saved: f64,
 }
 
-/// The hours in which a smaller provision saves most; `None` where it saves nothing, or less than a day is known.
+/// The hours in which a smaller provision saves most; `None` where it saves nothing, with a p99 target, and where less
+/// than a day is known.
 pub(crate) fn best(choice: &VolumeChoice, workload: &Workload, goal: &Goal) -> Option<Scaling> {
     if workload.seconds() < DAY_S || choice.offer.provision.is_none() {
         return None;
@@ -43,7 +45,7 @@ pub(crate) fn best(choice: &VolumeChoice, workload: &Workload, goal: &Goal) -> O
     for from in 0..24_u8 {
         for hours in 1..24_u8 {
             let within = (0..hours).map(|at| (from + at) % 24);
-            // An hour of which nothing is known may be the busiest.
+            // An hour without data may be the busiest.
             let needs: Option<Vec<Demand>> = within
                 .map(|hour| by_hour.get(usize::from(hour)).copied().flatten())
                 .collect();
@@ -69,23 +71,25 @@ pub(crate) fn best(choice: &VolumeChoice, workload: &Workload, goal: &Goal) -> O
             }
         }
     }
-    // A smaller provision must not break the latency that bursts may have.
+    // With a p99 target, a smaller provision could delay bursts beyond it.
     best.filter(|_| goal.p99.is_none())
 }
 
-/// The idle part of them.
+/// The part of existing volumes that the workload does not use.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct IdleCapacity {
+    /// Price of the volumes for a month.
     pub(crate) month: f64,
-    /// Price of the least provision of these volumes that carries the peak; `None` where they do not carry it.
+    /// Price of the minimum provision of these volumes that carries the peak; `None` where they do not carry it.
     pub(crate) needed_month: Option<f64>,
-    /// IOPS and MiB/s beyond what the instance carries; zero where its limits are not known.
+    /// IOPS above the instance's limit; zero where its limits are not known.
     pub(crate) iops_beyond_instance: f64,
+    /// Throughput above the instance's limit, in MiB/s; zero where its limits are not known.
     pub(crate) mibps_beyond_instance: f64,
     pub(crate) sentences: Vec<String>,
 }
 
-/// Compares the provision that is paid for with what the workload's peak needs of the same volumes.
+/// Compares the current provision with the minimum provision of the same volumes for the workload's peak.
 pub(crate) fn idle(
     have: &OwnedVolumes,
     offers: &[Offer],

@@ -1,4 +1,4 @@
-//! The answer of `cost`: text and JSON.
+//! Output of `cost`: text and JSON.
 
 use jiff::ToSpan as _;
 use jiff::civil::Date;
@@ -15,7 +15,7 @@ use ui::table::{Column, layout, wrap};
 /// Maximum number of choices that the text shows.
 const MAX_TEXT_CHOICES: usize = 10;
 
-/// Contents of the answer.
+/// Data of the output.
 pub(crate) struct CostReport {
     region: String,
     sources: Vec<Source>,
@@ -96,7 +96,7 @@ fn old_prices(offers: &[Offer], today: Date) -> Option<String> {
     ))
 }
 
-/// The answer as JSON.
+/// The results as one JSON document.
 pub(crate) fn json(report: &CostReport) -> String {
     let workload = &report.workload;
     let document = Document {
@@ -327,7 +327,7 @@ const COLUMNS: [Column; 9] = [
     Column::numbers("per GiB", 2),
 ];
 
-/// The answer as text.
+/// The results as text.
 pub(crate) fn text(report: &CostReport, columns: usize) -> String {
     let workload = &report.workload;
     let mut paragraphs = vec![format!(
@@ -440,7 +440,8 @@ fn row(choice: &VolumeChoice, workload: &Workload) -> Vec<String> {
     ]
 }
 
-/// Ruled-out counts of a type that have the same kind of reason, with the reason of the most volumes.
+/// Ruled-out types, where consecutive counts with the same kind of reason are grouped: name, counts, and the reason for
+/// the highest count.
 fn grouped(ruled_out: &[RuledOut]) -> Vec<(&str, String, &str)> {
     let kind = |out: &RuledOut| out.reason.split(':').next().unwrap_or_default().to_owned();
     let mut groups: Vec<(&RuledOut, &RuledOut)> = Vec::new();

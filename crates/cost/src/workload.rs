@@ -1,4 +1,4 @@
-//! The workload: so many I/O and bytes a second, steady as in a run, or over time as in a recording.
+//! The workload: rates of I/O and bytes, constant as in a run, or over time as in a recording.
 
 use std::path::Path;
 
@@ -13,21 +13,21 @@ use ui::exit::{ExitClass as _, Failure};
 
 /// Seconds of a month, as clouds bill it: 730 hours.
 pub(crate) const MONTH_S: f64 = 730.0 * 3600.0;
-/// Share of the I/O that may take longer than the latency of `--p99`.
+/// Share of the I/O that may exceed the latency of `--p99`.
 const LATE_SHARE: f64 = 0.01;
-/// Length of an interval of a trace: clouds enforce their caps over a second.
+/// Length of an interval of a trace: clouds enforce their caps per second.
 const STEP: Nanos = Nanos::from_secs(1);
-/// Steps in which a rate between the mean and the peak is tried.
+/// Number of rates between the mean and the peak that are tried.
 const STEPS: u32 = 200;
 
-/// I/O a second that volumes must carry.
+/// Rates of I/O and bytes, per second, that volumes must carry.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Demand {
     pub(crate) iops: f64,
     pub(crate) bytes_per_s: f64,
 }
 
-/// I/O of an interval.
+/// Rates in an interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct LoadInterval {
     /// Hour of the day (UTC) in which it ended.
@@ -55,7 +55,7 @@ impl Demand {
         self.bytes_per_s / Bytes::mib(1).0 as f64
     }
 
-    /// The operations that a volume counts which splits I/O above a size.
+    /// The demand as counted by a volume that splits I/O above the size `merge`.
     fn counted(self, merge: Bytes) -> Demand {
         Demand {
             iops: self.iops.max(self.bytes_per_s / merge.0 as f64),
@@ -63,7 +63,7 @@ impl Demand {
         }
     }
 
-    /// The demand at this share of the way to another.
+    /// Linear interpolation to another demand: `share` is 0 for this one, 1 for the other.
     fn interpolate(self, other: Demand, share: f64) -> Demand {
         let between = |from: f64, to: f64| from + (to - from) * share;
         Demand {
@@ -72,7 +72,7 @@ impl Demand {
         }
     }
 
-    /// The larger of each.
+    /// The maximum of each rate.
     pub(crate) fn or(self, other: Demand) -> Demand {
         Demand {
             iops: self.iops.max(other.iops),
@@ -96,12 +96,12 @@ impl Workload {
         }
     }
 
-    /// The path of a trace, where the word is one: ids of runs and numbers of recordings have no dot and no slash.
+    /// The path of a trace, if the word is one: ids of runs and numbers of recordings contain no dot and no slash.
     pub(crate) fn trace_path(word: &str) -> Option<&Path> {
         word.contains(['.', '/']).then(|| Path::new(word))
     }
 
-    /// The workload of a trace: of one device, or of all together.
+    /// The workload of a trace, of one device or of all together.
     pub(crate) fn of_trace(path: &Path, device: Option<&str>) -> Result<Workload, Failure> {
         let mut trace = trace::open(path).refused()?;
         let started = trace.header().started;
@@ -155,7 +155,7 @@ impl Workload {
         })
     }
 
-    /// The base load alone.
+    /// The workload with the base load alone.
     pub(crate) fn base_alone(&self) -> Workload {
         let interval = LoadInterval {
             hour: 0,
@@ -190,7 +190,7 @@ impl Workload {
             )));
         }
         let mut rate = Demand::default();
-        // What is discarded is no load on a volume's caps.
+        // Discards do not count towards a volume's caps.
         let load = found
             .directions()
             .filter(|(direction, _)| found.workload.activity(*direction) != Activity::Trim);
@@ -234,7 +234,7 @@ impl Workload {
                 ),
             })
         })?;
-        // A recording has the volume's id as the serial number.
+        // In a recording the serial number is the volume's id.
         let volume = device.and_then(VolumeId::parse).map(|id| id.serial());
         let intervals = intervals(ledger, recording, volume.as_deref().or(device))?;
         if intervals.is_empty() {
@@ -252,18 +252,18 @@ impl Workload {
         })
     }
 
-    /// Total time.
+    /// Total time, in seconds.
     pub(crate) fn seconds(&self) -> f64 {
         self.intervals.iter().map(|one| one.seconds).sum()
     }
 
-    /// The highest rates of an interval.
+    /// The highest rates of all intervals.
     pub(crate) fn peak(&self) -> Demand {
         let rates = self.intervals.iter().map(|one| one.rate);
         rates.fold(Demand::default(), Demand::or)
     }
 
-    /// The rates that are not passed for half of the time.
+    /// Median rates over time: for half of the time the rates are not higher.
     pub(crate) fn base(&self) -> Demand {
         let median = |of: fn(&Demand) -> f64| {
             let mut rates: Vec<(f64, f64)> = self
@@ -286,7 +286,7 @@ impl Workload {
         }
     }
 
-    /// I/O in a month at the mean rate.
+    /// Number of I/O in a month at the mean rate.
     pub(crate) fn month_ops(&self) -> f64 {
         let ops: f64 = self
             .intervals
@@ -296,13 +296,13 @@ impl Workload {
         ops / self.seconds() * MONTH_S
     }
 
-    /// Demand on volumes that split I/O above `merge`: the peak; where 1 % of the I/O may wait longer than
-    /// `budget`, the least with which no more does.
+    /// Demand on volumes that split I/O above `merge`: the peak. With `budget`, the minimum with which at most
+    /// [`LATE_SHARE`] of the I/O waits longer than it.
     pub(crate) fn demand(&self, merge: Bytes, budget: Option<Nanos>) -> Demand {
         let peak = self.intervals.iter().map(|one| one.rate.counted(merge));
         let peak = peak.fold(Demand::default(), Demand::or);
         let Some(budget) = budget else { return peak };
-        // Below the mean, what waits only grows.
+        // With caps below the mean, the queue grows without bound.
         let mean = self.mean(merge);
         let mut steps =
             (1..=STEPS).map(|step| mean.interpolate(peak, f64::from(step) / f64::from(STEPS)));
@@ -325,10 +325,11 @@ impl Workload {
         }
     }
 
-    /// Share of the I/O that waits longer than `budget_s` behind caps, where each interval is even in itself.
+    /// Share of the I/O that waits longer than `budget_s` seconds because of caps, where the rate is constant within
+    /// each interval.
     fn late_share(&self, caps: Demand, merge: Bytes, budget_s: f64) -> f64 {
         let (mut ops, mut late) = (0.0, 0.0);
-        // Seconds of work that wait behind each cap.
+        // Queued work at each cap, in seconds.
         let mut waiting = [0.0_f64; 2];
         for one in &self.intervals {
             let rate = one.rate.counted(merge);
@@ -347,7 +348,7 @@ impl Workload {
     }
 }
 
-/// The share of the way from one wait to another that lies above a limit.
+/// Share of the line from one wait to another that lies above a limit.
 fn above(from: f64, to: f64, limit: f64) -> f64 {
     let (low, high) = if from < to { (from, to) } else { (to, from) };
     match () {
@@ -407,7 +408,7 @@ fn intervals(
 pub(crate) mod tests {
     use super::*;
 
-    /// A workload of so many IOPS of 16 KiB in each hour.
+    /// A workload with these IOPS of 16 KiB in each hour.
     pub(crate) fn hours(iops: &[f64]) -> Workload {
         let interval = |(at, iops): (usize, &f64)| LoadInterval {
             hour: (at % 24) as u8,
@@ -461,7 +462,7 @@ pub(crate) mod tests {
         assert_eq!(demand(None).iops, 50_000.0);
         // 50 I/O at once are served within 50 ms at 1,000 a second and little more.
         assert!(demand(Some(Nanos(100_000_000))).iops <= 1_250.0);
-        // An hour at twice the rate waits for long.
+        // An hour at twice the rate causes long waits.
         let two = hours(&[1_000.0, 2_000.0]);
         assert!(two.demand(Bytes::kib(256), Some(Nanos(100_000_000))).iops > 1_900.0);
     }

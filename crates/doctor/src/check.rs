@@ -1,4 +1,4 @@
-//! A check: its rule, where the rule is written, and the function that judges facts by it.
+//! A check: its rule, the source of the rule, and the function that judges facts by it.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,18 +11,18 @@ use crate::facts::postgres::Postgres;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum CheckResult {
-    /// The setting is wrong, and the advice puts it right.
+    /// The setting is wrong, and the advice corrects it.
     Fix,
-    /// The setting is probably not the best.
+    /// Another setting is probably better.
     Consider,
     /// A fact is missing; the advice says how to get it.
     Unknown,
-    /// The setting is as it should be.
+    /// The setting follows the rule.
     Ok,
 }
 
 impl CheckResult {
-    /// All results, the gravest first.
+    /// All results, the most serious first.
     pub const ALL: [CheckResult; 4] = [
         CheckResult::Fix,
         CheckResult::Consider,
@@ -30,7 +30,7 @@ impl CheckResult {
         CheckResult::Ok,
     ];
 
-    /// The word in tables and JSON.
+    /// Name of the result, in tables and JSON.
     pub fn name(self) -> &'static str {
         match self {
             CheckResult::Fix => "fix",
@@ -59,7 +59,7 @@ pub(crate) enum Area {
 }
 
 impl Area {
-    /// The word in tables and JSON, and for `--check` and `--ignore`.
+    /// Name of the area, in tables and JSON, and for `--check` and `--ignore`.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Area::Host => "host",
@@ -82,7 +82,7 @@ pub(crate) enum Basis {
 
 /// A check.
 pub(crate) struct Check {
-    /// Name, by which it is chosen and ignored.
+    /// Name of the check, for `--check` and `--ignore`.
     pub(crate) name: &'static str,
     /// Part of the machine that it is about.
     pub(crate) area: Area,
@@ -90,29 +90,29 @@ pub(crate) struct Check {
     pub(crate) reads: &'static str,
     /// Rule by which the facts are judged, as a sentence.
     pub(crate) rule: &'static str,
-    /// Document in which the rule stands, or from which it follows.
+    /// Document that states the rule, or from which it follows.
     pub(crate) source: &'static str,
     /// Certainty of the rule.
     pub(crate) basis: Basis,
     /// Page in `docs/playbooks/`, without its ending.
     pub(crate) playbook: &'static str,
-    /// Judges the facts. Returns a judgement for each thing that the check is about; empty where there is no such
-    /// thing.
+    /// Function that judges the facts. It returns a judgement for each object that the check is about, such as each
+    /// disk; empty where there is none.
     pub(crate) judge: fn(&Facts) -> Vec<Judgement>,
 }
 
-/// Judgement of a check about one thing, such as a disk or a setting.
+/// Judgement of a check about one object, such as a disk or a setting.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Judgement {
     /// Result of the check.
     pub(crate) result: CheckResult,
-    /// The value, with the place where it was read.
+    /// The value that was read, with the name of the setting or file.
     pub(crate) value: String,
-    /// Measurement that it rests on.
+    /// Measurement on which the judgement is based.
     pub(crate) evidence: Option<String>,
     /// Advice as sentences; empty where nothing is to be done.
     pub(crate) advice: String,
-    /// Command that does what is advised; never run here.
+    /// Command that carries out the advice; this program never runs it.
     pub(crate) command: Option<String>,
 }
 
@@ -147,7 +147,7 @@ impl Judgement {
         Judgement::new(CheckResult::Unknown, value, advice)
     }
 
-    /// Adds the measurement that the judgement rests on.
+    /// Adds the measurement on which the judgement is based.
     pub(crate) fn evidence(self, text: impl Into<String>) -> Judgement {
         Judgement {
             evidence: Some(text.into()),
@@ -155,7 +155,7 @@ impl Judgement {
         }
     }
 
-    /// Adds the command that does what is advised.
+    /// Adds the command that carries out the advice.
     pub(crate) fn command(self, text: impl Into<String>) -> Judgement {
         Judgement {
             command: Some(text.into()),
@@ -164,7 +164,7 @@ impl Judgement {
     }
 }
 
-/// A judgement with its check: a row of the answer.
+/// A judgement with its check: a row of the output.
 pub(crate) struct CheckRow {
     pub(crate) check: &'static Check,
     pub(crate) judgement: Judgement,
@@ -175,7 +175,7 @@ impl CheckRow {
         self.judgement.result
     }
 
-    /// The source of the rule, and how certain that makes it.
+    /// The source of the rule, with its certainty.
     pub(crate) fn source(&self) -> String {
         let basis = match self.check.basis {
             Basis::Documented => "documented",
@@ -217,7 +217,7 @@ pub(crate) fn format_count(count: f64) -> String {
     }
 }
 
-/// Judgement of a server of MySQL or MariaDB, where one was queried.
+/// Judgement of a MySQL or MariaDB server; empty where none was queried.
 pub(crate) fn of_mysql(
     facts: &Facts,
     judge: fn(&Facts, &Mysql) -> Option<Judgement>,
@@ -226,7 +226,7 @@ pub(crate) fn of_mysql(
     judgement.into_iter().collect()
 }
 
-/// Judgement of a server of PostgreSQL, where one was queried.
+/// Judgement of a PostgreSQL server; empty where none was queried.
 pub(crate) fn of_postgres(
     facts: &Facts,
     judge: fn(&Facts, &Postgres) -> Option<Judgement>,

@@ -1,4 +1,4 @@
-//! Collecting the facts that the arguments ask for.
+//! Collection of the facts that the arguments select.
 
 use std::path::{Path, PathBuf};
 
@@ -18,7 +18,7 @@ use crate::{sql, wal_sync};
 use ui::context::Context;
 use ui::exit::{ExitClass as _, Failure};
 
-/// Reads host, ledger and database.
+/// Facts from the host, the ledger and the database.
 pub(crate) fn facts(
     args: &DoctorArgs,
     context: &Context,
@@ -72,7 +72,7 @@ pub(crate) fn facts(
     })
 }
 
-/// True if a check of this area may be requested: without one, statements are not explained.
+/// True if the arguments may select a check of this area; otherwise statements are not explained.
 fn is_wanted(args: &DoctorArgs, area: &str) -> bool {
     let names = ["implicit-conversion", area];
     let is_one = |name: &String| names.contains(&name.as_str());
@@ -82,7 +82,7 @@ fn is_wanted(args: &DoctorArgs, area: &str) -> bool {
 /// Adds the folders that can be reached.
 fn add_folders(host: &mut HostFacts, folders: Vec<(&'static str, PathBuf)>) {
     for (what, path) in folders {
-        // A folder that may not be examined is one of which nothing is known.
+        // The location of a folder that cannot be examined is not known.
         let _ = host.add_folder(what, &path);
     }
 }
@@ -176,7 +176,7 @@ fn safety(
     Ok(Some(safety))
 }
 
-/// The last backup in the server's own history.
+/// The last backup in the server's own backup history.
 fn of_history(mysql: &Mysql) -> Option<Backup> {
     Some(Backup {
         kind: "backup",

@@ -1,4 +1,4 @@
-//! The verbs `doctor` and `playbook`: checks of a host and its database against what its disks were measured to do.
+//! The verbs `doctor` and `playbook`: checks of a host and its database, with the measured figures of its disks.
 
 pub mod args;
 mod check;
@@ -20,7 +20,7 @@ use ui::context::Context;
 use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome, sentence};
 use ui::output::{OutputFile, OutputFormat};
 
-/// Checks the host, and the database that is named. The answer is no where something is to be fixed.
+/// Checks the host, and the database if one is named. Exit status 1 if something is to be fixed.
 pub fn doctor(args: &DoctorArgs, context: &mut Context) -> Outcome {
     if !args.nagios {
         let rows = match answer(args, context)? {
@@ -50,7 +50,7 @@ pub fn doctor(args: &DoctorArgs, context: &mut Context) -> Outcome {
     Ok(CommandEnd::Status(status))
 }
 
-/// The judged checks; `None` where they were only listed.
+/// Results of the checks; `None` with `--list`.
 fn answer(args: &DoctorArgs, context: &mut Context) -> Result<Option<Vec<CheckRow>>, Failure> {
     let chosen = chosen(args)?;
     if args.list {
@@ -66,13 +66,13 @@ fn answer(args: &DoctorArgs, context: &mut Context) -> Result<Option<Vec<CheckRo
     Ok(Some(rows))
 }
 
-/// The checks that are requested.
+/// The requested checks.
 fn chosen(args: &DoctorArgs) -> Result<Vec<&'static Check>, Failure> {
     let is_named = |check: &Check, name: &String| name == check.name || name == check.area.name();
     for name in args.check.iter().chain(&args.ignore) {
         if !checks::all().any(|check| is_named(check, name)) {
             return Err(Failure::refused(format!(
-                "there is no check and no area '{name}'; 'disksmith doctor --list' has them"
+                "there is no check and no area '{name}'; 'disksmith doctor --list' lists them"
             )));
         }
     }
@@ -85,7 +85,7 @@ fn chosen(args: &DoctorArgs) -> Result<Vec<&'static Check>, Failure> {
         .collect())
 }
 
-/// Prints a playbook, or their list.
+/// Prints a playbook, or the list of playbooks.
 pub fn playbook(args: &PlaybookArgs, context: &mut Context) -> Outcome {
     let text = match &args.name {
         None => playbook::list(context.columns),

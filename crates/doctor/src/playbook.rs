@@ -1,4 +1,4 @@
-//! Playbooks: for each finding a page with its symptom, how to confirm it, what to do now and what to do for good.
+//! Playbooks: for each finding a page with its symptom, its confirmation, and the immediate and the permanent remedy.
 
 use ui::table::{Column, layout, wrap};
 
@@ -55,7 +55,7 @@ pub(crate) fn page(name: &str) -> Option<&'static str> {
     found.map(|(_, text)| *text)
 }
 
-/// The text of a page in so many columns: where it is wider, its sentences are broken anew, and commands stay as they are.
+/// The text of a page in at most `columns` columns: if it is wider, its paragraphs are wrapped; commands are unchanged.
 pub(crate) fn fitted(text: &str, columns: usize) -> String {
     if text.lines().all(|line| line.chars().count() <= columns) {
         return text.to_owned();
@@ -112,7 +112,7 @@ mod tests {
             fitted(page, 20),
             "# Slow\n\nReads wait for one\ndisk.\n\n```\ncat /sys/block/md0/md/chunk_size\n```\n"
         );
-        // Nothing of a real one is lost.
+        // No word of a page is lost.
         for (name, text) in PAGES {
             let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
             assert_eq!(words(&fitted(text, 40)), words(text), "{name}");
@@ -125,7 +125,7 @@ mod tests {
             for part in ["# ", "\n## Confirm\n", "\n## Now\n", "\n## For good\n"] {
                 assert!(text.contains(part), "{name}: no {part:?}");
             }
-            // With the names beside them they fit in a window of 80 columns.
+            // With the names beside them, titles fit in 80 columns.
             let title = text.lines().next().unwrap();
             assert!(title.len() <= 55, "{title}");
             assert!(

@@ -1,4 +1,4 @@
-//! The answer of `doctor`: text, JSON, a line for Nagios, and a page.
+//! Output of `doctor`: text, JSON, a line for Nagios, and a page.
 
 use askama::Template;
 use serde::Serialize;
@@ -8,7 +8,7 @@ use crate::facts::Facts;
 use ui::output::OutputFile;
 use ui::table::wrap;
 
-/// Width of the names of parts of a finding.
+/// Indentation of the text beside the names of a finding's parts.
 const INDENT: &str = "            ";
 
 /// The document of `doctor --json`.
@@ -64,13 +64,13 @@ impl<'a> RowDocument<'a> {
     }
 }
 
-/// The answer as JSON.
+/// The results as one JSON document.
 pub(crate) fn json(rows: &[CheckRow]) -> String {
     let checks = rows.iter().map(RowDocument::of).collect();
     ui::json::document("doctor", &Document { checks })
 }
 
-/// The answer as text: findings in full, unknown results in short, and good ones only when they are requested.
+/// The results as text: findings in full, unknown results in short, and passed checks only with `with_ok`.
 pub(crate) fn text(rows: &[CheckRow], with_ok: bool, columns: usize) -> String {
     if rows.is_empty() {
         let none = "None of these checks applies here. Those of a database need one that is named: disksmith doctor --mysql\n";
@@ -111,7 +111,7 @@ fn counts(rows: &[CheckRow]) -> String {
     )
 }
 
-/// A name, and text beside it that is wrapped below itself; in a narrow window below the name.
+/// A name with wrapped text beside it, or below it in a narrow window.
 fn line(name: &str, text: &str, columns: usize) -> String {
     let indent = if columns > 60 { INDENT } else { "    " };
     let text = wrap(&format!("{indent}{text}"), columns, indent);
@@ -169,7 +169,7 @@ pub(crate) fn list(checks: &[&Check], columns: usize) -> String {
     checks.iter().map(one).collect()
 }
 
-/// A status and a line in the form of a Nagios plugin.
+/// Exit status and line in the form of a Nagios plugin.
 pub(crate) fn nagios(rows: &[CheckRow]) -> (u8, String) {
     let of = |result| rows.iter().filter(move |row| row.result() == result);
     let count = |result| of(result).count();
@@ -201,7 +201,7 @@ pub(crate) fn nagios(rows: &[CheckRow]) -> (u8, String) {
     )
 }
 
-/// The status and line where there is no answer.
+/// Exit status and line of a failed check in the form of a Nagios plugin.
 pub(crate) fn nagios_unknown(why: &str) -> (u8, String) {
     (
         3,

@@ -1,5 +1,5 @@
-//! `wal_sync_method` by measurement on the device of the WAL: each method in turn on a file without a name, which is
-//! gone when it is closed, also by a kill. It is what pg_test_fsync does.
+//! Measurement of the methods of `wal_sync_method` on the device of the WAL, in turns, on an unnamed file that
+//! disappears when it is closed, also by a kill. pg_test_fsync makes the same measurement.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -11,24 +11,25 @@ use std::time::Instant;
 use rustix::fs::OFlags;
 use study::median::median;
 
-/// Size of the file; writes go round in it, as in a segment of the WAL that is used again.
+/// Size of the file in bytes. Writes wrap around in it, as in a recycled WAL segment.
 const FILE: u64 = 16 << 20;
-/// A page of the WAL.
+/// Size of a page of the WAL, in bytes.
 const PAGE: usize = 8192;
-/// Writes of each method in each turn.
+/// Number of writes of each method in a turn.
 const WRITES: u64 = 40;
 /// Number of turns.
 const TURNS: usize = 5;
 
-/// Median time of a WAL write with each method, in seconds, in turns; the fastest first.
+/// Result of the measurement.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct WalSync {
+    /// Median duration of a WAL write with each method, in seconds; the fastest first.
     pub(crate) medians: Vec<(Method, f64)>,
-    /// True if the fastest method was faster than the one that is set in every turn.
+    /// True if the fastest method was faster than the current one in every turn.
     pub(crate) is_clear: bool,
 }
 
-/// A method that Linux has.
+/// A sync method that Linux supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Method {
     Fdatasync,
@@ -63,7 +64,7 @@ impl Method {
         }
     }
 
-    /// Makes the data written last durable.
+    /// Makes the last write durable.
     fn sync(self, file: &File) -> io::Result<()> {
         match self {
             Method::Fdatasync => file.sync_data(),
@@ -73,10 +74,10 @@ impl Method {
     }
 }
 
-/// Measures the methods in a folder. `now` is the one that is set.
+/// Measures the methods in a folder. `now` is the name of the current method.
 ///
 /// # Errors
-/// When no file can be made and written there.
+/// When a file cannot be created and written there.
 pub(crate) fn measure(folder: &Path, now: &str) -> io::Result<WalSync> {
     let file = tempfile::tempfile_in(folder)?;
     let zeros = vec![0_u8; 1 << 20];
@@ -95,7 +96,7 @@ pub(crate) fn measure(folder: &Path, now: &str) -> io::Result<WalSync> {
     Ok(conclude(&turns, now))
 }
 
-/// Median time of a write with a method.
+/// Median duration of a write with a method, in seconds.
 fn one_turn(file: &File, method: Method) -> io::Result<f64> {
     let opened = OpenOptions::new()
         .write(true)

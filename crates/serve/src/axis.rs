@@ -1,4 +1,4 @@
-//! Time axes, and figures that are gathered on them.
+//! Time axes, and figures summed per slot of an axis.
 
 use jiff::Timestamp;
 
@@ -7,19 +7,19 @@ use crate::documents::{Line, figures};
 /// Seconds since 1970.
 pub(crate) type Seconds = i64;
 
-/// Slots of time, one after the other. Those of days and months differ in length.
+/// Time slots in ascending order, without overlap. Slots of days and months differ in length.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Axis {
     /// Start of each slot, ascending.
     starts: Vec<Seconds>,
     /// End of the last slot.
     end: Seconds,
-    /// Usual length of a slot.
+    /// Usual length of a slot in seconds.
     slot_s: i64,
 }
 
 impl Axis {
-    /// Slots of one length that cover `[from, to)`, beginning at multiples of it.
+    /// Slots of equal length that cover `[from, to)`; each begins at a multiple of that length.
     pub(crate) fn uniform(from: Seconds, to: Seconds, slot_s: i64) -> Axis {
         let slot_s = slot_s.max(1);
         let first = from - from.rem_euclid(slot_s);
@@ -32,7 +32,7 @@ impl Axis {
         }
     }
 
-    /// Slots that begin at these moments.
+    /// An axis whose slots begin at the given times.
     pub(crate) fn of_starts(starts: Vec<Seconds>, end: Seconds, slot_s: i64) -> Axis {
         Axis {
             starts,
@@ -78,7 +78,7 @@ impl Axis {
         self.slot_s
     }
 
-    /// The slot that holds a moment.
+    /// Index of the slot that contains time `at`, in seconds since 1970; `None` outside the axis.
     pub(crate) fn slot(&self, at: f64) -> Option<usize> {
         if at >= self.end as f64 {
             return None;
@@ -87,15 +87,15 @@ impl Axis {
         after.checked_sub(1)
     }
 
-    /// The slots that begin within `[from, to)`.
+    /// Indices of the slots that begin within `[from, to)`.
     pub(crate) fn slots(&self, from: f64, to: f64) -> std::ops::Range<usize> {
         let first = self.starts.partition_point(|start| (*start as f64) < from);
         let last = self.starts.partition_point(|start| (*start as f64) < to);
         first..last.max(first)
     }
 
-    /// Slots that a measurement over `[from, to)` belongs to: one of about a slot or less to that of its middle, a
-    /// longer one to all that begin in it.
+    /// Indices of the slots that a measurement over `[from, to)` belongs to. A measurement of up to 1.5 slots belongs
+    /// to the slot of its midpoint, a longer one to all slots that begin within it.
     pub(crate) fn covered(&self, from: f64, to: f64) -> std::ops::Range<usize> {
         if to - from > 1.5 * self.slot_s as f64 {
             return self.slots(from, to);
@@ -107,7 +107,7 @@ impl Axis {
     }
 }
 
-/// A moment of an axis.
+/// Converts a time of an axis.
 pub(crate) fn timestamp(at: Seconds) -> Timestamp {
     Timestamp::from_second(at).unwrap_or_default()
 }
@@ -117,7 +117,7 @@ pub(crate) fn seconds(at: Timestamp) -> f64 {
     at.as_nanosecond() as f64 / 1e9
 }
 
-/// Sums of a figure in one slot.
+/// Weighted sum, extremes and number of the values of one slot.
 #[derive(Clone, Copy, Debug)]
 struct Sum {
     total: f64,
@@ -135,7 +135,7 @@ const ZERO_SUM: Sum = Sum {
     values: 0,
 };
 
-/// A figure that is gathered slot by slot: weighted mean, least and most.
+/// Values of a figure, summed per slot: weighted mean, minimum and maximum.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SlotFigures(Vec<Sum>);
 
@@ -144,14 +144,14 @@ pub(crate) struct SlotFigures(Vec<Sum>);
 pub(crate) struct Value {
     /// Weighted mean.
     pub(crate) mean: f64,
-    /// Least.
+    /// Minimum.
     pub(crate) min: f64,
-    /// Most.
+    /// Maximum.
     pub(crate) max: f64,
 }
 
 impl Value {
-    /// A value without a spread.
+    /// A value whose extremes equal its mean.
     pub(crate) fn single(value: f64) -> Value {
         Value {
             mean: value,
@@ -162,7 +162,7 @@ impl Value {
 }
 
 impl SlotFigures {
-    /// Adds a value to a slot; one that is not known adds nothing.
+    /// Adds a value to a slot; does nothing if the mean is not finite or the weight is not positive.
     pub(crate) fn add(&mut self, slot: usize, value: Value, weight: f64) {
         if !value.mean.is_finite() || weight.is_nan() || weight <= 0.0 {
             return;
@@ -178,7 +178,7 @@ impl SlotFigures {
         sum.values += 1;
     }
 
-    /// Widens the extremes of a slot whose mean is known.
+    /// Widens the extremes of a slot to include `value`; does nothing if the slot has no mean.
     pub(crate) fn widen(&mut self, slot: usize, value: f64) {
         if let Some(sum) = self.0.get_mut(slot).filter(|sum| sum.weight > 0.0) {
             sum.min = sum.min.min(value);
@@ -192,12 +192,12 @@ impl SlotFigures {
         known.map(|sum| sum.total / sum.weight).sum()
     }
 
-    /// Mean of each of so many slots; NaN where nothing is known.
+    /// Means of the first `slots` slots; NaN for a slot without values.
     pub(crate) fn means(&self, slots: usize) -> Vec<f64> {
         self.of_each(slots, |sum| sum.total / sum.weight)
     }
 
-    /// The figure as a chart draws it.
+    /// Means of the first `slots` slots, with minima and maxima if they differ anywhere.
     pub(crate) fn line(&self, slots: usize) -> Line {
         let has_spread = self.0.iter().any(|sum| sum.max > sum.min);
         let extreme = |of: fn(&Sum) -> f64| has_spread.then(|| figures(self.of_each(slots, of)));

@@ -4,7 +4,7 @@
 pub(crate) struct CsvTable(String);
 
 impl CsvTable {
-    /// A table with this head.
+    /// A table with these column titles.
     pub(crate) fn new(head: impl IntoIterator<Item = String>) -> CsvTable {
         let mut table = CsvTable(String::new());
         table.row(head);
@@ -22,7 +22,8 @@ impl CsvTable {
     }
 }
 
-/// A cell. Text that a spreadsheet would take for a formula begins with an apostrophe: names come from outside.
+/// Text of a cell. Text that a spreadsheet would evaluate as a formula gets an apostrophe in front, since names come
+/// from other systems.
 fn cell(text: String) -> String {
     let is_formula =
         text.starts_with(['=', '+', '-', '@', '\t', '\r']) && text.parse::<f64>().is_err();

@@ -23,10 +23,10 @@ use args::{ServeArgs, ServeVerb};
 use ui::context::Context;
 use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome};
 
-/// Checks what a start with these arguments refuses before it listens.
+/// Checks the arguments as [`serve`] does, without listening.
 ///
 /// # Errors
-/// As the start.
+/// Those of [`serve`] before it listens.
 pub fn validate(args: &ServeArgs, context: &Context) -> Result<(), Failure> {
     match args.verb {
         None => run::ServerSettings::of(args, context).map(drop),
@@ -34,7 +34,7 @@ pub fn validate(args: &ServeArgs, context: &Context) -> Result<(), Failure> {
     }
 }
 
-/// Serves until it is interrupted, or makes a token.
+/// Serves until interrupted, or adds a token to the token file and prints it.
 pub fn serve(args: &ServeArgs, context: &mut Context, interrupt: &Arc<AtomicBool>) -> Outcome {
     match &args.verb {
         None => run::run(args, context, interrupt),
@@ -50,7 +50,7 @@ pub fn serve(args: &ServeArgs, context: &mut Context, interrupt: &Arc<AtomicBool
     }
 }
 
-/// The types of the documents that are printed.
+/// Types of the JSON documents of this crate.
 #[cfg(feature = "schema")]
 pub fn document_types() -> Vec<ui::schema::DocumentType> {
     use documents::Document as _;

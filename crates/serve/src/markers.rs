@@ -7,21 +7,21 @@ use serde_json::Value;
 
 use crate::documents::Marker;
 
-/// The longest text of a marker, in characters: as `disksmith mark` has it.
+/// Maximum length of a marker's text in characters, the same as of `disksmith mark`.
 const MAX_TEXT_CHARS: usize = 200;
-/// The longest name of a host.
+/// Maximum length of a host name in characters.
 const MAX_HOST_CHARS: usize = 253;
-/// The most markers of one request.
+/// Maximum number of markers in a request.
 const MAX_MARKERS: usize = 1000;
 
-/// A marker that is to be set.
+/// A marker that a request sets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NewMarker {
-    /// The moment; `None` is now.
+    /// Time of the marker; `None` is now.
     pub(crate) at: Option<Timestamp>,
     /// The host; `None` is this one.
     pub(crate) host: Option<String>,
-    /// Name of the moment.
+    /// Text of the marker.
     pub(crate) text: String,
 }
 
@@ -70,7 +70,7 @@ struct GangliaEvent {
 /// Reads markers: one or a list, each in any of the three forms.
 ///
 /// # Errors
-/// A sentence, where the body is none of them.
+/// A sentence, when the body has none of these forms.
 pub(crate) fn read(body: &[u8]) -> anyhow::Result<Vec<NewMarker>> {
     let value: Value = serde_json::from_slice(body).context("the body is no JSON")?;
     let all = match value {
@@ -119,7 +119,7 @@ fn one_of(value: Value) -> anyhow::Result<NewMarker> {
     })
 }
 
-/// The host that a regular expression names alone.
+/// The host name that a regular expression matches literally; `None` if it has other operators.
 fn literal(regex: &str) -> Option<String> {
     let name = regex
         .trim_start_matches('^')

@@ -8,21 +8,21 @@ use crate::documents::{SourceDocument, SourceState};
 /// Counters.
 #[derive(Default)]
 pub(crate) struct Metrics {
-    /// Connections that came.
+    /// Number of connections accepted.
     pub(crate) connections: AtomicU64,
-    /// Connections that were closed at once: all places were taken, or the peer is not the proxy.
+    /// Number of connections closed immediately: too many were open, or the peer is not the proxy.
     pub(crate) refused_connections: AtomicU64,
-    /// Requests that were answered.
+    /// Number of requests answered.
     pub(crate) requests: AtomicU64,
-    /// Requests that were refused: status 4xx.
+    /// Number of requests refused with status 4xx.
     pub(crate) refused: AtomicU64,
-    /// Requests that failed: status 5xx.
+    /// Number of requests that failed with status 5xx.
     pub(crate) failed: AtomicU64,
     /// Number of requests with a wrong token.
     pub(crate) wrong_tokens: AtomicU64,
-    /// Time of all answers in microseconds.
+    /// Total time of all answers in microseconds.
     pub(crate) answer_us: AtomicU64,
-    /// Viewers of the live page now.
+    /// Current number of viewers of the live page.
     pub(crate) viewers: AtomicU64,
 }
 

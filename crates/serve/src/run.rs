@@ -33,12 +33,12 @@ use ui::service_manager::notify;
 
 /// Interval at which signals are polled.
 const POLL: Duration = Duration::from_millis(100);
-/// Time after which a browser that was opened is ended.
+/// Time after which a browser that `serve` opened is killed.
 const BROWSER_TIME: Duration = Duration::from_secs(7 * 86_400);
-/// Threads that read sources at most.
+/// Maximum number of threads that read sources.
 const MAX_READER_THREADS: usize = 8;
 
-/// Settings of the server: all that can be wrong in its arguments and files, before it listens.
+/// Settings of the server, from its arguments and the files that they name, checked before it listens.
 pub(crate) struct ServerSettings {
     door: ServerAccess,
     slot_s: i64,
@@ -47,10 +47,10 @@ pub(crate) struct ServerSettings {
 }
 
 impl ServerSettings {
-    /// The settings that arguments, and the files that they name, ask for.
+    /// Reads the settings from the arguments and the files that they name.
     ///
     /// # Errors
-    /// Refused where a file cannot be read or is wrong, or what is requested cannot be had together.
+    /// Refused when a file cannot be read or is invalid, or when arguments conflict.
     pub(crate) fn of(args: &ServeArgs, context: &Context) -> Result<ServerSettings, Failure> {
         Ok(ServerSettings {
             door: ServerAccess::of(args)?,
@@ -61,7 +61,7 @@ impl ServerSettings {
     }
 }
 
-/// Serves until it is interrupted.
+/// Serves until interrupted.
 pub(crate) fn run(args: &ServeArgs, context: &mut Context, interrupt: &Arc<AtomicBool>) -> Outcome {
     let ServerSettings {
         door,
@@ -137,7 +137,7 @@ pub(crate) fn run(args: &ServeArgs, context: &mut Context, interrupt: &Arc<Atomi
             Ok::<(), std::io::Error>(())
         })
         .midway()?;
-    // Reads that are under way are not waited for: they change nothing.
+    // Unfinished reads are abandoned: they change nothing.
     runtime.shutdown_background();
     Ok(CommandEnd::Done)
 }
@@ -186,7 +186,7 @@ fn slot(args: &ServeArgs) -> Result<i64, Failure> {
     }
 }
 
-/// The stores that are named; else the default one, which need not be there yet.
+/// The stores that the arguments name, or else the default store, which need not exist yet.
 fn stores(args: &ServeArgs, context: &Context) -> Result<Stores, Failure> {
     if !args.tally.is_empty() {
         let twice =

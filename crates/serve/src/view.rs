@@ -1,4 +1,4 @@
-//! Views of response times with what lies below them.
+//! Views of response times, together with the disks, hosts and other series below them.
 
 use tally::level::{RollUpLevel, Zone};
 use tally::query::Selection;
@@ -9,19 +9,19 @@ use crate::sources::Sources;
 use crate::sources::disks::ExaminedDisks;
 use crate::sources::service::{Rows, ServiceFigures, usual_length, written};
 
-/// Bytes of a view's data.
+/// Maximum size of a view's data in bytes.
 const MAX_VIEW_BYTES: usize = 200_000;
-/// Bytes of one figure as it is usually written, with its comma.
+/// Usual size of a figure in JSON in bytes, with its comma.
 const BYTES_OF_FIGURE: usize = 7;
-/// Disks of a view that names none.
+/// Number of disks of a view that names no disks.
 const DEFAULT_DISKS: usize = 4;
-/// The most disks of a view.
+/// Maximum number of disks of a view.
 const MAX_DISKS: usize = 16;
-/// The most hosts of a view.
+/// Maximum number of hosts of a view.
 const MAX_HOSTS: usize = 4;
-/// The most findings and markers of a view.
+/// Maximum number of findings, and of markers, of a view.
 const MAX_BANDS: usize = 200;
-/// The fewest slots.
+/// Minimum number of slots.
 const MIN_SLOTS: usize = 20;
 
 /// Subject of a view: tag, span and disks.
@@ -29,19 +29,19 @@ const MIN_SLOTS: usize = 20;
 pub(crate) struct Question {
     /// The tag; `None` takes the busiest.
     pub(crate) selection: Option<Selection>,
-    /// Start.
+    /// Start of the span, in seconds since 1970.
     pub(crate) from: Seconds,
-    /// End.
+    /// End of the span, in seconds since 1970.
     pub(crate) to: Seconds,
-    /// Only this host's disks.
+    /// Host whose disks are shown; `None` shows those of all hosts.
     pub(crate) host: Option<String>,
-    /// The disks, as `HOST/NAME` or `NAME`; none takes the busiest.
+    /// The disks, as `HOST/NAME` or `NAME`; empty takes the busiest.
     pub(crate) disks: Vec<String>,
-    /// The most slots.
+    /// Maximum number of slots.
     pub(crate) points: usize,
 }
 
-/// Answers a question within the bytes of a view.
+/// The document of a view, with as many slots as fit into its maximum size.
 ///
 /// # Errors
 /// When a source that is queried does not answer.
@@ -57,7 +57,7 @@ pub(crate) fn response_times(
         if length <= MAX_VIEW_BYTES || question.points <= MIN_SLOTS {
             return Ok(answer);
         }
-        // Bands and names took more than was thought.
+        // Minima, maxima and names took more bytes than estimated.
         question.points = (answer.time_s.len() * MAX_VIEW_BYTES / length * 9 / 10).max(MIN_SLOTS);
     }
 }
@@ -83,7 +83,7 @@ fn answer(sources: &Sources, question: &Question, now: Seconds) -> anyhow::Resul
     let known = hosts.busiest();
     let chosen = hosts.chosen(choice);
     if let Some(prometheus) = &sources.prometheus {
-        // Without them the means are shown.
+        // Without the extremes, only the means are shown.
         let _ = prometheus.add_extremes(&mut hosts, &chosen, &axis);
     }
     let mut names: Vec<String> = chosen.iter().map(|disk| disk.hostname.clone()).collect();
@@ -126,7 +126,7 @@ fn answer(sources: &Sources, question: &Question, now: Seconds) -> anyhow::Resul
     })
 }
 
-/// The part of the document that stores answer.
+/// The part of the document that comes from the stores.
 fn of_service(service: &ServiceFigures) -> ResponseTimes {
     let epoch = timestamp(0);
     ResponseTimes {
@@ -156,7 +156,7 @@ fn of_service(service: &ServiceFigures) -> ResponseTimes {
     }
 }
 
-/// Roll-ups of the selection; none where there is no store, or it is away, which its state tells.
+/// Roll-ups of the selection; empty if there is no store or it cannot be read, which its state reports.
 fn rows(sources: &Sources, selection: Option<&Selection>, question: &Question) -> Rows {
     let rows = selection.and_then(|selection| {
         let stores = &sources.stores;
@@ -170,7 +170,7 @@ fn rows(sources: &Sources, selection: Option<&Selection>, question: &Question) -
     })
 }
 
-/// Level of a view without response times: the slots of disks.
+/// Level whose periods are the slots of a view without response times.
 fn coarseness(span: Seconds) -> RollUpLevel {
     let fits = |level: &RollUpLevel| span / usual_length(*level) <= 2200;
     [RollUpLevel::Minute, RollUpLevel::Hour]
@@ -179,7 +179,7 @@ fn coarseness(span: Seconds) -> RollUpLevel {
         .unwrap_or(RollUpLevel::Day)
 }
 
-/// Slots that fit into a view with so many disks.
+/// Number of slots that fit into a view with the given number of disks.
 fn slots(points: usize, disks: usize) -> usize {
     let of_service = 12 + 2 + 5;
     let of_disks = 12 * disks;

@@ -11,7 +11,7 @@ use crate::thresholds::Thresholds;
 use clap::Args;
 use domain::values::{Latency, PollInterval};
 
-/// Address of metrics: an address with a port, or a port on the loopback.
+/// Address on which metrics are served: an address with a port, or a port on the loopback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ListenAddress(pub SocketAddr);
 
@@ -30,7 +30,7 @@ impl FromStr for ListenAddress {
     }
 }
 
-/// True if these words of a command line ask for `watch --check`, also where they are wrong.
+/// True if these words of a command line request `watch --check`, even if they are otherwise invalid.
 pub fn asks_for_check(words: impl Iterator<Item = OsString>) -> bool {
     let mut words = words.take_while(|word| word != "--");
     words.any(|word| word == "watch") && words.any(|word| word == "--check")
@@ -112,7 +112,7 @@ pub struct WatchArgs {
     /// With --check: also a line for each device
     #[arg(short, long, requires = "check", action = clap::ArgAction::Count)]
     pub verbose: u8,
-    /// An old log
+    /// Reading of a log
     #[command(flatten)]
     pub log: LogArgs,
     /// Recording and replay

@@ -9,7 +9,7 @@ use jiff::tz::TimeZone;
 use crate::log_array::LogArray;
 use domain::values::Latency;
 
-/// The order of day and month.
+/// Order of day and month in dates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Dates {
     /// Day/month/year
@@ -27,7 +27,7 @@ pub enum First {
     Interval,
 }
 
-/// Log to read, and facts that it may not tell of itself.
+/// Log to read, and facts that it may not contain.
 #[derive(Args, Debug)]
 pub struct LogArgs {
     /// Read a log of iostat, sar, sadf or vmstat -d, a file of sar, or an answer of Prometheus with node_exporter's
@@ -59,10 +59,10 @@ pub struct LogArgs {
 }
 
 impl LogArgs {
-    /// The arrays that are named, each after those that it lies on.
+    /// The named arrays, each after the arrays that it lies on.
     ///
     /// # Errors
-    /// When one is named twice, or some lie on each other.
+    /// When an array is named twice, or arrays contain each other.
     pub(crate) fn arrays(&self) -> Result<Vec<LogArray>, String> {
         let mut waiting: Vec<&LogArray> = self.arrays.iter().collect();
         let is_twice = |one: &&&LogArray| {

@@ -1,5 +1,5 @@
-//! Capabilities (capabilities(7)) of a watch that answers the network: those that it no longer needs are dropped once
-//! its sources are open, for this thread and those that it starts later. A process of an ordinary user has none.
+//! Capabilities (capabilities(7)) of a watch that serves metrics. Once its sources are open, it drops those that it no
+//! longer needs, for this thread and the threads that it starts later. A process of an ordinary user has none.
 
 use std::io;
 
@@ -12,7 +12,7 @@ use crate::args::WatchArgs;
 /// Capabilities that the watch itself still needs.
 pub(crate) fn of_watch(args: &WatchArgs, reads_vendor_pages: bool) -> CapabilitySet {
     let mut needed = of_answers(args);
-    // A service that is reloaded opens the kernel's log again, with the right that its unit gives.
+    // A service that is reloaded opens the kernel's log again, with the capability that its unit grants.
     let of_unit = capabilities(None).map_or(CapabilitySet::empty(), |sets| sets.inheritable);
     needed |= of_unit & CapabilitySet::SYSLOG;
     // The statistics page of a volume is read from the NVMe controller anew for each poll.
@@ -26,7 +26,7 @@ pub(crate) fn of_watch(args: &WatchArgs, reads_vendor_pages: bool) -> Capability
     needed
 }
 
-/// Capabilities of the threads that answer: to read a renewed key, which may be another user's.
+/// Capabilities of the threads that serve requests: to read a renewed key, which may belong to another user.
 pub(crate) fn of_answers(args: &WatchArgs) -> CapabilitySet {
     match args.web_config {
         Some(_) => CapabilitySet::DAC_READ_SEARCH,
@@ -47,7 +47,7 @@ pub(crate) fn keep_only(needed: CapabilitySet) -> io::Result<()> {
         permitted: kept,
         inheritable: had.inheritable & kept,
     };
-    // A service without any may not even ask (SystemCallFilter=~@privileged).
+    // A service without any may not even call capset (SystemCallFilter=~@privileged).
     if had != wanted {
         set_capabilities(None, wanted)?;
     }

@@ -1,5 +1,5 @@
-//! `watch --check`: one check, answered in the form of a Nagios plugin (Monitoring Plugins
-//! Development Guidelines): a line, performance data behind a bar, and a status.
+//! `watch --check`: one check, reported in the form of a Nagios plugin (Monitoring Plugins Development Guidelines): a
+//! line, performance data after a bar, and an exit status.
 
 mod verdict;
 
@@ -21,28 +21,28 @@ use verdict::{Observations, Status};
 /// Default number of intervals.
 const DEFAULT_INTERVALS: u64 = 5;
 
-/// Prints the answer to arguments that are not understood: the status 2 of other verbs would be taken for a critical
-/// state of the disks. Returns the status.
+/// Prints the UNKNOWN line for invalid arguments, and returns the exit status: the status 2 of other verbs would be
+/// taken for a critical state of the disks.
 pub fn misused(error: &clap::Error) -> u8 {
     let text = error.to_string();
     let what = text.lines().next().unwrap_or_default();
     let what = what.strip_prefix("error: ").unwrap_or(what);
     let line = unknown(what);
-    // Where nobody reads, the status says it.
+    // If stdout is closed, the status is enough.
     let _ = std::io::Write::write_all(&mut std::io::stdout(), line.as_bytes());
     let _ = error.print();
     Status::Unknown.number()
 }
 
-/// Line of an answer without a state of the disks.
+/// Line of a check without a result.
 fn unknown(why: &str) -> String {
     format!("DISKSMITH UNKNOWN - {}\n", why.replace(['|', '\n'], " "))
 }
 
-/// Checks that each value that is critical is a warning too.
+/// Checks that each critical value is also a warning.
 ///
 /// # Errors
-/// Refused where it is not.
+/// Refused where one is not.
 pub(super) fn validate(args: &WatchArgs) -> Result<(), Failure> {
     match (&args.warning, &args.critical) {
         (Some(warning), Some(critical)) => {
@@ -64,7 +64,7 @@ pub(super) fn check(args: &WatchArgs, context: &mut Context, interrupt: &AtomicB
             context.print(&text)?;
             Ok(CommandEnd::Status(status.number()))
         }
-        // Whoever asks knows by the status that this is no answer about the disks.
+        // The status UNKNOWN tells the caller that the check has no result.
         Err(failure) => {
             context.print(&unknown(&sentence(&failure.error())))?;
             Ok(CommandEnd::Status(Status::Unknown.number()))
@@ -80,7 +80,7 @@ fn observe(
     let mut filter = Filter::new(&args.devices, true, &context.root)?;
     let begun = Instant::now();
     let timeout = args.timeout.map(Duration::from_secs);
-    // One interval at least has to pass before the time is over.
+    // At least one interval has to pass before the timeout.
     let interval = Duration::from(args.interval.0);
     let interval = timeout.map_or(interval, |timeout| interval.min(timeout / 2));
     let mut collector = Collector::new(&context.root, interval).refused()?;

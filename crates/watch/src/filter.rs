@@ -1,4 +1,4 @@
-//! Devices that are shown.
+//! Selection of the devices and events that are shown.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -15,21 +15,21 @@ use study::watch::{ChangeKind, EventChange};
 
 use ui::exit::{ExitClass as _, Failure};
 
-/// Filter of the devices that the user wants to see.
+/// Filter of devices and events.
 pub(super) struct Filter {
-    /// Names of the devices, the kernel's or the administrator's; empty means all.
+    /// Names of the devices, from the kernel or the administrator; empty for all.
     names: Vec<String>,
     /// True if partitions and idle devices are shown too.
     all: bool,
-    /// The events that are shown and last.
+    /// Ids of open events that are shown.
     shown: HashSet<u64>,
 }
 
 impl Filter {
-    /// A filter of the devices that these words name.
+    /// A filter for the devices that these words name.
     ///
     /// # Errors
-    /// When a word names no device of now.
+    /// When a word names no device that exists now.
     pub(super) fn new(words: &[String], all: bool, root: &Root) -> Result<Filter, Failure> {
         let names = if words.is_empty() {
             Vec::new()
@@ -45,8 +45,8 @@ impl Filter {
         Ok(Filter::of_names(names, all))
     }
 
-    /// A filter of devices of a log or a recording, which these words name by path, by name or by volume: their disks
-    /// need not be on this host.
+    /// A filter for devices of a log or a recording, which these words name by path, name or volume id. The disks need
+    /// not be on this host.
     pub(super) fn of_arguments(words: &[String], all: bool) -> Filter {
         let name = |word: &String| match VolumeId::parse(word) {
             Some(volume) => volume.serial(),
@@ -55,7 +55,7 @@ impl Filter {
         Filter::of_names(words.iter().map(name).collect(), all)
     }
 
-    /// A filter of the devices of these names.
+    /// A filter for the devices with these names.
     pub(super) fn of_names(names: Vec<String>, all: bool) -> Filter {
         Filter {
             names,
@@ -64,13 +64,13 @@ impl Filter {
         }
     }
 
-    /// The names of the devices that are wanted; none means all.
+    /// The names of the selected devices; empty for all.
     pub(super) fn names(&self) -> &[String] {
         &self.names
     }
 
-    /// Removes all other devices from a sample. Returns the number of devices, without partitions, that are left out
-    /// because they are idle.
+    /// Removes the devices that are not selected from a sample. Returns the number of devices, without partitions, that
+    /// were removed because they are idle.
     pub(super) fn remove_others(&self, sample: &mut Sample) -> usize {
         if !self.names.is_empty() {
             let wanted = sample.wanted(&self.names);
@@ -90,7 +90,7 @@ impl Filter {
         before - sample.devices.len()
     }
 
-    /// True if an event is about a device that is wanted, or about the host.
+    /// True if an event is about a selected device, or about the host.
     pub(super) fn wants_event(&self, event: &WatchEvent, sample: &Sample) -> bool {
         match event.subject {
             Subject::Host => true,
@@ -101,8 +101,8 @@ impl Filter {
         }
     }
 
-    /// True if a change of an event is shown: an event that began on the screen ends there too, though its
-    /// device may be gone from the sample.
+    /// True if a change of an event is shown. The end of an event whose start was shown is shown too, even if its
+    /// device is no longer in the sample.
     pub(super) fn wants_change(&mut self, change: &EventChange, sample: &Sample) -> bool {
         let id = change.event.id;
         let wanted = self.shown.contains(&id) || self.wants_event(&change.event, sample);
@@ -150,7 +150,7 @@ fn name_of(word: &str, devices: &Devices, root: &Root) -> Result<String, Failure
     })
 }
 
-/// The name of a device that the kernel counts, where a container hides sysfs.
+/// The name of a device in the kernel's counters, for a container that hides sysfs.
 fn counted(word: &str, root: &Root) -> Option<String> {
     let name = word.strip_prefix("/dev/").unwrap_or(word);
     let mut counters = AllCounters::open(root).ok()?;
@@ -159,13 +159,14 @@ fn counted(word: &str, root: &Root) -> Option<String> {
 }
 
 /// The name of a device in a log or a recording, from a word that may be its path. A link names the disk to which it
-/// leads on this host; where it is not there, it is a name that iostat and sar print with `-j`.
+/// leads on this host; a link that does not exist here is a name that iostat and sar print with `-j`.
 pub(crate) fn name_in_path(word: &str) -> String {
     let given = |folder: &str| word.strip_prefix(folder);
     if let Some(name) = given("/dev/mapper/").or_else(|| given("/dev/md/")) {
         return name.to_owned();
     }
-    // What the log's host calls it, also where this host has a link of that name (EC2: /dev/xvdf leads to nvme1n1).
+    // The name on the log's host counts, also where this host has a link with that name (EC2: /dev/xvdf leads to
+    // nvme1n1).
     if let Some(name) = given("/dev/").filter(|name| !name.contains('/')) {
         return name.to_owned();
     }

@@ -1,4 +1,4 @@
-//! Samples and findings of this host, for another crate of the program.
+//! Samples and findings of this host, for other crates of the program.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use study::watch::{Settings, Watch};
 use crate::collect::Collector;
 use crate::live::Ticks;
 
-/// Passes on each sample with the findings that last, until `stop` is set.
+/// Calls `see` with each sample and the open findings, until `stop` is set.
 ///
 /// # Errors
 /// When the kernel does not show its counters.

@@ -51,10 +51,10 @@ pub use check::misused as misused_check;
 pub use follow::follow;
 pub use view::takes_the_terminal;
 
-/// Checks what a start with these arguments refuses before it samples or serves.
+/// Checks the arguments, without sampling or serving.
 ///
 /// # Errors
-/// As the start.
+/// Those of a start with these arguments.
 pub fn validate(args: &WatchArgs, context: &Context) -> Result<(), Failure> {
     if args.check {
         return check::validate(args);
@@ -93,8 +93,8 @@ pub fn watch(args: &WatchArgs, context: &mut Context, interrupt: &Arc<AtomicBool
         collector.trace_requests(filter.names()).refused()?;
     }
     let source = collector.source();
-    // Before the terminal is taken, so that its messages are found there afterwards. So it is also dropped after
-    // that, whatever ends the watch.
+    // Started before the terminal's screen is taken, so that its messages remain there afterwards. It is then also
+    // dropped after the screen, whatever ends the watch.
     let mut recorder = Recorder::start(keep, &source, context)?;
     let notes = recorder.as_mut().map(Recorder::take_notes);
     let notes = notes.unwrap_or_default();
@@ -115,7 +115,7 @@ pub fn watch(args: &WatchArgs, context: &mut Context, interrupt: &Arc<AtomicBool
     }
     let marks = match (&view, &recorder) {
         (OutputForm::Live(_), None) => LateMarks::begin(source.hostname.as_deref(), context),
-        // The recorder has the ledger open.
+        // The recorder reads the marks itself.
         _ => None,
     };
     let mut live = LiveConsumers {
@@ -146,14 +146,14 @@ pub fn watch(args: &WatchArgs, context: &mut Context, interrupt: &Arc<AtomicBool
     seen.and(ended).and_then(|answer| drawn.map(|()| answer))
 }
 
-/// Consumers of each sample of the present.
+/// Consumers of each live sample.
 struct LiveConsumers<'a> {
     collector: Collector,
     watch: Watch,
     filter: Filter,
     of_report: Filter,
     recorder: Option<&'a mut Recorder>,
-    /// The marks that the screen shows, where nothing is recorded.
+    /// Reader of the marks that the screen shows, where nothing is recorded.
     marks: Option<LateMarks>,
     server: Option<Server>,
     report: Option<ReportPage>,

@@ -1,20 +1,20 @@
-//! Time of the next poll.
+//! Times of polls.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Time within which a signal is noticed.
+/// Maximum delay after which a signal is noticed.
 const SIGNAL_POLL: Duration = Duration::from_millis(100);
 
-/// Ticks at equal distances, so that the time that a poll takes does not add up.
+/// Ticks at a constant interval, which does not depend on the duration of polls.
 pub(super) struct Ticks {
     period: Duration,
     next: Instant,
 }
 
 impl Ticks {
-    /// Ticks of this period. The first comes a period from now.
+    /// Ticks with this period. The first is one period from now.
     pub(super) fn every(period: Duration) -> Ticks {
         Ticks {
             period,
@@ -22,8 +22,8 @@ impl Ticks {
         }
     }
 
-    /// Waits for the next tick; false when it was interrupted. Ticks that were missed, as while the
-    /// process was stopped, are left out.
+    /// Waits for the next tick; false if it was interrupted. Missed ticks, as while the process was stopped, are
+    /// skipped.
     pub(super) fn wait(&mut self, interrupt: &AtomicBool) -> bool {
         while !interrupt.load(Relaxed) {
             let now = Instant::now();

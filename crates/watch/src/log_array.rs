@@ -1,4 +1,4 @@
-//! Arrays of a log, as users name them.
+//! Arrays of a log, as named on the command line.
 
 use std::str::FromStr;
 
@@ -6,7 +6,7 @@ use domain::raid::Level;
 
 use crate::filter::name_in_path;
 
-/// An array of a log, and what it lies on: `md0:raid10=sda,sdb,sdc,sdd`.
+/// An array of a log with its members, such as `md0:raid10=sda,sdb,sdc,sdd`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogArray {
     /// Name of the array, whether the log shows it or not.
@@ -47,7 +47,7 @@ impl FromStr for LogArray {
     }
 }
 
-/// The level of md's word.
+/// The level with this md name.
 fn level_of(word: &str) -> Result<Level, String> {
     levels()
         .find(|level| level.md_name() == word)
@@ -57,7 +57,7 @@ fn level_of(word: &str) -> Result<Level, String> {
         })
 }
 
-/// Levels whose members are compared, if only by their latency.
+/// Levels whose members can be compared, at least by their latency.
 fn levels() -> impl Iterator<Item = Level> {
     let all = Level::ALL.into_iter();
     all.filter(|level| level.has_chunks() || level.is_redundant())

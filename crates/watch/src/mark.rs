@@ -1,4 +1,4 @@
-//! The verb `mark`: a moment with a name.
+//! The verb `mark`: named times, such as a deploy.
 
 mod args;
 
@@ -12,7 +12,7 @@ use ui::context::Context;
 use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome};
 use ui::format;
 
-/// Longest text of a mark, in characters: it is to fit beside a line in a graph.
+/// Maximum length of a mark's text, in characters, so that it fits beside a line in a graph.
 const MAX_TEXT_CHARS: usize = 200;
 
 /// Sets a mark, lists the marks, or removes one.

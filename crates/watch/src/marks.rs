@@ -1,5 +1,5 @@
-//! Recent marks, for a screen whose watch is not recorded. They are read on a thread of its own: the ledger may lie
-//! on the very disk that is in trouble.
+//! Recent marks, for the screen of a watch that is not recorded. They are read on a separate thread, since the ledger
+//! may lie on a disk that hangs.
 
 use std::convert::Infallible;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -16,20 +16,21 @@ use super::report::with_hosts;
 
 /// Age up to which a mark is recent.
 pub(super) const RECENT_AGE: SignedDuration = SignedDuration::from_mins(20);
-/// Interval at which the ledger is polled for a change. Where it has not changed, that costs a few calls
-/// to the kernel; where it has, as always beside a recorder, it is opened, read and closed.
+/// Interval at which the ledger is polled for a change. An unchanged ledger costs a few system calls; a changed one, as
+/// always beside a recorder, is opened, read and closed.
 const PERIOD: Duration = Duration::from_secs(5);
 
 /// Reader of the recent marks of a ledger.
 pub(super) struct LateMarks {
     found: Arc<Mutex<Vec<Mark>>>,
-    /// Ends the thread when it is dropped. No other thread waits for that: the thread may hang with the ledger's
-    /// disk, and the kernel ends the process no sooner than that lets it go.
+    /// Ends the thread when it is dropped. No other thread waits for its end: it may hang with the ledger's disk, and
+    /// the kernel ends the process only when the disk answers.
     _end: Sender<Infallible>,
 }
 
 impl LateMarks {
-    /// Begins to poll. `None` where there is no place for a ledger, or no thread: a watch can do without marks.
+    /// Begins to poll. `None` where the path of the ledger is not known or no thread can be started: marks are
+    /// optional.
     pub(super) fn begin(host: Option<&str>, context: &Context) -> Option<LateMarks> {
         let reader = MarkReader::new(context.ledger_path().ok()?);
         let host = host.unwrap_or_default().to_owned();

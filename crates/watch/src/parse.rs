@@ -1,5 +1,4 @@
-//! Old logs: samples that iostat, sar, vmstat or node_exporter recorded are shown and searched for findings like
-//! present ones.
+//! Logs: samples that iostat, sar, vmstat or node_exporter recorded are shown and searched for findings like live ones.
 
 mod arrays;
 mod log;
@@ -33,7 +32,7 @@ use super::view::OutputForm;
 
 /// Bytes of a log that are read at a time.
 const CHUNK: usize = 1 << 20;
-/// Interval at which signals and the rate of reading are polled while nothing comes.
+/// Interval at which signals and the rate of reading are polled while no data arrive.
 const POLL: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 200_000_000,
@@ -87,7 +86,7 @@ pub(super) fn parse(
     let read = parsing.read(args.count, interrupt, context);
     progress.end();
     let read = read.and_then(|()| parsing.end(interrupt.load(Relaxed), context));
-    // What was read is drawn also where the rest could not be.
+    // The page is written even if the rest of the log could not be read.
     let drawn = match parsing.report.take() {
         Some(mut report) if !matches!(read, Err(Failure::Refused(_))) => {
             report.of(parsing.reader.source().clone());
@@ -98,8 +97,8 @@ pub(super) fn parse(
     read.and(drawn).map(|()| CommandEnd::Done)
 }
 
-/// True if the lines may come to the terminal on which a bar would be drawn, itself or through a pipe. They would
-/// break the bar, and show the progress themselves.
+/// True if the output may appear on the terminal of the progress bar, directly or through a pipe: it would break the
+/// bar, and shows the progress itself.
 fn is_answer_seen() -> bool {
     let out = rustix::stdio::stdout();
     match fstat(out).map(|facts| FileType::from_raw_mode(facts.st_mode)) {
@@ -128,17 +127,17 @@ struct Parsing<'a, R: BufRead> {
     run: Run,
 }
 
-/// The intervals of a run of the log's tool that were seen so far.
+/// State of the current run of the tool that wrote the log.
 #[derive(Default)]
 struct Run {
     /// Number of the run.
     number: u64,
-    /// The interval, as long as it is the only one.
+    /// The run's interval, as long as it is the only one.
     only: Option<Sample>,
 }
 
 impl<R: BufRead> Parsing<'_, R> {
-    /// Reads and shows samples, until there are no more, or so many were seen.
+    /// Reads and shows samples, until the end of the log or until `count` were seen.
     fn read(
         &mut self,
         count: Option<u64>,
@@ -147,12 +146,12 @@ impl<R: BufRead> Parsing<'_, R> {
     ) -> Result<(), Failure> {
         while let Some(reading) = self.reader.next() {
             let reading = match reading {
-                // Nothing was found in what was read until then, which is no wonder.
+                // The error follows from the interruption.
                 Err(_) if interrupt.load(Relaxed) => break,
                 reading => reading.map_err(|error| self.parse_failure(error))?,
             };
             self.devices |= !reading.sample.devices.is_empty();
-            // Shares of processors alone are no answer.
+            // Reports with CPU shares alone are not shown.
             if (reading.since_boot && !reading.alone) || !self.devices {
                 continue;
             }
@@ -178,7 +177,7 @@ impl<R: BufRead> Parsing<'_, R> {
         Ok(())
     }
 
-    /// Reason for which the log is not read further: nothing was shown of it yet, or some was.
+    /// Failure of reading the log: refused where nothing was shown yet, otherwise midway.
     fn parse_failure(&self, error: LogError) -> Failure {
         let place = place(self.path);
         let error = anyhow::Error::new(error).context(match self.is_binary {
@@ -196,7 +195,7 @@ impl<R: BufRead> Parsing<'_, R> {
 
     /// Examines an interval of a run for findings. The rules for a single report apply where the run has no other.
     fn observe(&mut self, run: u64, sample: &Sample) -> Vec<EventChange> {
-        // A report without devices, as at the end of a log that was cut, tells nothing more of any.
+        // A report without devices, as at the end of a truncated log, is not a second interval.
         if self.run.number == run || sample.devices.is_empty() {
             self.run.only.take_if(|_| !sample.devices.is_empty());
             return self.watch.observe(sample);
@@ -217,7 +216,7 @@ impl<R: BufRead> Parsing<'_, R> {
             .unwrap_or_default()
     }
 
-    /// Shows the findings that are over at the end, and reports what could not be read.
+    /// Shows the findings that end with the log, and reports problems of reading it.
     fn end(&mut self, interrupted: bool, context: &mut Context) -> Result<(), Failure> {
         if !self.devices && !interrupted {
             return Err(Failure::refused(format!(
@@ -250,8 +249,8 @@ impl<R: BufRead> Parsing<'_, R> {
     }
 }
 
-/// A log that is read only when data is there: a read that blocks cannot be interrupted, since the signal handlers
-/// have the kernel restart it.
+/// A log that is read only when data are available: a blocking read cannot be interrupted, since the kernel restarts it
+/// after a signal.
 struct InterruptibleLog<'a> {
     source: Box<dyn Origin>,
     progress: &'a Progress,
@@ -266,7 +265,7 @@ impl Read for InterruptibleLog<'_> {
                 Err(Errno::INTR) | Ok(0) if self.interrupt.load(Relaxed) => return Ok(0),
                 Err(Errno::INTR) => {}
                 Ok(0) => self.progress.wait(),
-                // What cannot be waited for says so when it is read.
+                // A source that cannot be polled is read directly.
                 _ => {
                     let length = self.source.read(buffer)?;
                     self.progress.add(length);
@@ -277,7 +276,7 @@ impl Read for InterruptibleLog<'_> {
     }
 }
 
-/// A log that seems to end on a signal: gigabytes without a report are read between two reports.
+/// A log that ends at a signal, since gigabytes may be read between two reports.
 struct InterruptibleReader<'a> {
     input: BufReader<Utf8<InterruptibleLog<'a>>>,
     interrupt: &'a AtomicBool,
@@ -304,7 +303,7 @@ impl BufRead for InterruptibleReader<'_> {
     }
 }
 
-/// Devices that are shown, and those of the named ones that the log has.
+/// Filter of the devices that are shown, with the named devices that were not seen yet.
 struct LogFilter {
     filter: Filter,
     missing: Vec<String>,
@@ -312,7 +311,7 @@ struct LogFilter {
 
 impl LogFilter {
     fn new(args: &WatchArgs) -> LogFilter {
-        // A graph that left out what does nothing would have gaps where there was only rest.
+        // A graph without idle devices would have gaps where they were idle.
         let all = args.all || args.record.report.is_some();
         let filter = Filter::of_arguments(&args.devices, all);
         let members = args.log.arrays.iter();
@@ -323,8 +322,8 @@ impl LogFilter {
         }
     }
 
-    /// Removes all other devices from a sample and its findings. Returns the number of devices that are left out
-    /// because they are idle.
+    /// Removes the devices that are not selected, and their findings. Returns the remaining findings, and the number of
+    /// devices that were removed because they are idle.
     fn remove_others(
         &mut self,
         sample: &mut Sample,
@@ -336,7 +335,7 @@ impl LogFilter {
         (changes, idle)
     }
 
-    /// The names that the log has not shown.
+    /// The named devices that the log has not shown.
     fn missing(&self) -> &[String] {
         &self.missing
     }

@@ -1,4 +1,4 @@
-//! Preparation of a watch of the present: all checks of its arguments and files, before it samples or serves.
+//! Preparation of a live watch: all checks of its arguments and files, before it samples or serves.
 
 use ledger::Retention;
 use ui::context::Context;
@@ -11,9 +11,9 @@ use crate::record;
 use crate::serve::Guard;
 use crate::view::takes_the_terminal;
 
-/// Parts of a watch of the present that its arguments decide.
+/// Parts of a live watch that follow from its arguments.
 pub(crate) struct PreparedWatch {
-    /// The page that is drawn at the end.
+    /// The page that is written at the end.
     pub(crate) page: Option<OutputFile>,
     /// Devices that are shown.
     pub(crate) filter: Filter,
@@ -21,15 +21,15 @@ pub(crate) struct PreparedWatch {
     pub(crate) of_report: Filter,
     /// Limits of the recording, if there is one.
     pub(crate) keep: Option<Retention>,
-    /// Guard of the metrics.
+    /// Access control of the metrics.
     pub(crate) guard: Guard,
 }
 
 impl PreparedWatch {
-    /// Makes the parts that the arguments, and the files that they name, ask for.
+    /// Creates the parts from the arguments and the files that they name.
     ///
     /// # Errors
-    /// Refused where a file cannot be read or is wrong, or no device has a name.
+    /// Refused where a file cannot be read or is invalid, or a word names no device.
     pub(crate) fn of(args: &WatchArgs, context: &Context) -> Result<PreparedWatch, Failure> {
         // On the screen, idle devices can be shown at any time.
         let all = args.all || takes_the_terminal(args);
@@ -44,7 +44,7 @@ impl PreparedWatch {
     }
 }
 
-/// The page that is drawn, if one is requested.
+/// The page to write, if one is requested.
 ///
 /// # Errors
 /// Refused where it cannot be written.

@@ -1,5 +1,5 @@
-//! Records samples and events in the ledger, on a thread of its own: the ledger may lie on the very disk that is in
-//! trouble, and the watch should not wait with it.
+//! Recording of samples and events in the ledger, on a separate thread: the ledger may lie on a disk that hangs, and
+//! the watch must not wait for it.
 
 use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
@@ -24,17 +24,17 @@ use ui::exit::{ExitClass as _, Failure};
 use super::marks::RECENT_AGE;
 use super::report::with_hosts;
 
-/// Length of a batch. A kill loses what was seen since the last batch: this, and an interval.
+/// Length of a batch. A kill loses the samples since the last batch: at most this time and an interval.
 const BATCH: Nanos = Nanos::from_secs(5);
-/// Number of batches that wait for a ledger whose disk hangs: five minutes. Then the newest are lost.
+/// Maximum number of batches that wait for a ledger whose disk hangs: five minutes. Further ones are lost.
 const MAX_PENDING_SAMPLES: usize = 60;
-/// Longest time whose samples wait for a ledger that answers and cannot be written.
+/// Maximum length of the samples that wait for a ledger that responds but cannot be written.
 const MAX_PENDING_TIME: Nanos = Nanos::from_secs(300);
-/// Longest wait of a watch for a ledger that does not answer.
+/// Maximum wait of a watch for a ledger that does not respond.
 const TIMEOUT: Duration = Duration::from_secs(3);
 /// Interval at which old data is thinned out.
 const THIN_EVERY: Duration = Duration::from_secs(600);
-/// Least limit of recordings: less does not hold an hour of a few disks.
+/// Minimum of the size limit of recordings: less does not hold an hour of a few disks.
 const MIN_SIZE_LIMIT: record::Bytes = record::Bytes::mib(4);
 /// Folder of the machine's id.
 const ETC: &str = "/etc";
@@ -107,11 +107,11 @@ impl Notices {
 }
 
 impl Recorder {
-    /// Begins to record, where that is requested. A ledger that cannot be written just now is reported, and tried
-    /// again with each batch: the watch goes on.
+    /// Begins to record, if that is requested. A ledger that cannot be written now is reported, and tried again with
+    /// each batch; the watch continues.
     ///
     /// # Errors
-    /// When another process records this host there, or the file is no ledger.
+    /// When another process records this host there, or the file is not a ledger.
     pub(super) fn start(
         keep: Option<Retention>,
         source: &SampleSource,
@@ -132,7 +132,8 @@ impl Recorder {
             waiting: Batch::default(),
         };
         let (batches, arriving) = sync_channel(MAX_PENDING_SAMPLES);
-        // Without room: what is sent was heard, and where nobody waits any more, that is known.
+        // Without a buffer: a successful send means that the result was received, and an error that nobody waits for
+        // it.
         let (begun, first) = sync_channel(0);
         let thread = std::thread::Builder::new()
             .name("recorder".to_owned())
@@ -158,7 +159,7 @@ impl Recorder {
         }))
     }
 
-    /// Takes in a sample and the changes of findings in it.
+    /// Adds a sample and the changes of findings in it.
     pub(super) fn observe(&mut self, sample: &Sample, changes: &[EventChange]) {
         for change in changes {
             let id = change.event.id;
@@ -201,9 +202,9 @@ impl Recorder {
         };
         match batches.try_send(batch) {
             Ok(()) => self.is_losing = false,
-            // Nothing is recorded any more, and the thread has reported why.
+            // The thread has ended, and has reported why.
             Err(TrySendError::Disconnected(_)) => {}
-            // Events are few, and are kept until there is room.
+            // Events are few, and are kept until the queue has room.
             Err(TrySendError::Full(lost)) => {
                 self.batch.events = lost.events;
                 if !self.is_losing {
@@ -220,7 +221,7 @@ impl Recorder {
 }
 
 impl Drop for Recorder {
-    /// Keeps what is left and waits until it is written, however the watch ends.
+    /// Sends the remaining data and waits until they are written, however the watch ends.
     fn drop(&mut self) {
         self.hand_over();
         self.batches = None;
@@ -234,7 +235,7 @@ impl Drop for Recorder {
     }
 }
 
-/// True if the ledger is in order, and only cannot be written just now.
+/// True if the ledger is valid, and only cannot be written at the moment.
 fn is_of_the_disk(error: &ledger::Error) -> bool {
     use Error::{Busy, Full, ReadOnly, Sqlite, Unreachable, Unsettled};
     matches!(
@@ -271,7 +272,7 @@ impl Writer {
         match begun.send(first) {
             Ok(()) if is_hopeless => return,
             Ok(()) => {}
-            // It took so long that nobody waits any more.
+            // The caller no longer waits for the result.
             Err(SendError(Err(error))) => return self.report_the_end(&error),
             Err(SendError(Ok(()))) if self.open.is_some() => {
                 self.notices
@@ -294,8 +295,8 @@ impl Writer {
         self.end();
     }
 
-    /// Adds a batch to those that wait. Where these are five minutes long already, its samples are lost and its
-    /// events are kept: events are few, and their ends would be missed.
+    /// Adds a batch to the waiting data. Where these are already five minutes long, the batch's samples are dropped and
+    /// its events are kept: events are few, and their ends would be missed.
     fn wait_with(&mut self, batch: Batch) {
         self.waiting.events.extend(batch.events);
         let lengths = self.waiting.samples.iter().map(|one| one.length);
@@ -304,8 +305,8 @@ impl Writer {
         }
     }
 
-    /// Writes the batches that wait, after it has begun the recording where that was not possible before. A batch
-    /// that could not be written keeps waiting.
+    /// Writes the waiting data, after beginning the recording if that was not possible before. Data that could not be
+    /// written keep waiting.
     ///
     /// # Errors
     /// Permanent errors: another process records this host, or the file is not a ledger.
@@ -361,12 +362,12 @@ impl Writer {
 
     fn thin_out(&self) {
         if let Some((ledger, _)) = &self.open {
-            // Another time will do; where the ledger cannot be written at all, the next batch says so.
+            // It is repeated later; if the ledger cannot be written at all, the next batch reports it.
             let _ = ledger.thin_out(&self.keep, Timestamp::now());
         }
     }
 
-    /// Ends the recording, and reports what is lost with it.
+    /// Ends the recording, and reports lost samples.
     fn end(mut self) {
         if !self.waiting.samples.is_empty() {
             self.notices.add(format!(
@@ -392,7 +393,7 @@ impl Writer {
         self.notices.add(format!("Nothing is recorded: {error}."));
     }
 
-    /// Reports a failure once, and when it is over.
+    /// Reports the first failure, and the end of the failures.
     fn report_outcome(&mut self, outcome: &ledger::Result<()>) {
         self.notices.is_writing.store(outcome.is_ok(), Relaxed);
         match outcome {
@@ -412,9 +413,10 @@ impl Writer {
     }
 }
 
-/// True if a batch of this length, of intervals of this length, is handed over. The nearest interval decides, so that
-/// one that comes a little early does not put it off: batches are then alike, and what they have in common is packed
-/// once. A little more than half an interval is allowed, since two and a half intervals of 2 s are just a batch.
+/// True if a batch that lasted this long, with intervals of this length, is handed over. A batch ends at the interval
+/// nearest to [`BATCH`], so that one which ends slightly early does not delay it: batches then have equally many
+/// samples, which compress well. The tolerance is slightly more than half an interval, since two and a half intervals
+/// of 2 s are exactly a batch.
 fn is_over(lasted: Nanos, interval: Nanos) -> bool {
     lasted + Nanos(interval.0 * 9 / 16) >= BATCH
 }

@@ -28,7 +28,7 @@ use super::view::{OutputForm, takes_the_terminal};
 /// Default length of a replay.
 const DEFAULT_LENGTH: SignedDuration = SignedDuration::from_mins(10);
 
-/// Time before a replay that the screen has too, to go back to and for its sparklines.
+/// Time before the start of a replay that the screen also loads, for its sparklines and to go back to.
 const LEAD_TIME: SignedDuration = SignedDuration::from_mins(2);
 
 /// A part of the recordings of a host.
@@ -46,10 +46,10 @@ pub(crate) struct RecordingPart {
 }
 
 impl RecordingPart {
-    /// The part that the arguments ask for.
+    /// The part that the arguments select.
     ///
     /// # Errors
-    /// When the ledger cannot be read, or has recordings of several other hosts only.
+    /// When the ledger cannot be read, or has only recordings of several other hosts.
     fn find(
         at: MomentOrDay,
         span: Option<Nanos>,
@@ -89,8 +89,7 @@ impl RecordingPart {
     }
 }
 
-/// Host whose recordings are shown: this one, or the only other one, as in a ledger that was copied from
-/// there.
+/// Host whose recordings are shown: the only one in the ledger, which may be copied from another host, or this one.
 fn host(recordings: &[RecordingSummary], here: String) -> Result<String, Failure> {
     let mut hosts: Vec<&str> = recordings.iter().map(|one| one.host.as_str()).collect();
     hosts.sort_unstable();
@@ -121,7 +120,7 @@ pub(crate) fn changes(played: &ReplayedSample) -> Vec<EventChange> {
     opened.chain(closed).collect()
 }
 
-/// Shows the recording from a moment on.
+/// Shows the recording from a time on.
 pub(super) fn replay(
     at: MomentOrDay,
     args: &WatchArgs,
@@ -132,7 +131,7 @@ pub(super) fn replay(
     let Some(ledger) = context.open_ledger_if_there()? else {
         let record = remedy::command("watch --record");
         context.notice(&format!(
-            "Nothing was recorded on this host; this does it: {record}"
+            "Nothing was recorded on this host; record with: {record}"
         ));
         return Ok(CommandEnd::No);
     };
@@ -142,7 +141,7 @@ pub(super) fn replay(
         return on_screen(&part, args, &ledger, context, interrupt);
     }
     let mut shown = ReplayView::begin(args, page, &part, context)?;
-    // Means are over all of the time, also that in which a device did nothing.
+    // Means are over the whole time, including that in which a device was idle.
     let all = args.all || !matches!(shown, ReplayView::Lines { .. });
     let mut filter = Filter::of_arguments(&args.devices, all);
     let mut missing = filter.names().to_vec();
@@ -154,7 +153,7 @@ pub(super) fn replay(
             }
             let played = match played {
                 Ok(played) => played,
-                // One part is damaged; the rest is worth seeing.
+                // A damaged part is skipped; the rest is shown.
                 Err(error @ ledger::Error::UnreadableRecording { .. }) => {
                     context.notice(&format!("{error}."));
                     continue;
@@ -184,7 +183,7 @@ pub(super) fn replay(
         read?;
         return Ok(CommandEnd::No);
     }
-    // What could be read is drawn also where the rest could not be.
+    // The page is written even if the rest could not be read.
     let ended = shown.end(context);
     read.and(ended)
 }
@@ -194,7 +193,7 @@ fn remove_present(missing: &mut Vec<String>, sample: &Sample) {
     missing.retain(|name| !sample.devices.iter().any(|one| one.device.is_called(name)));
 }
 
-/// Note on a device that was not seen; none where the replay was ended early.
+/// Note on a named device that was not seen.
 fn absent(name: &str, part: &RecordingPart) -> String {
     format!(
         "None of the samples of {} that were shown has a device {name}; --all without a name shows \
@@ -211,7 +210,7 @@ fn on_screen(
     context: &Context,
     interrupt: &Arc<AtomicBool>,
 ) -> Outcome {
-    // The sentence is better than a screen on which nothing comes.
+    // Without samples, a sentence is printed instead of an empty screen.
     if !part.play(ledger)?.any(|played| played.is_ok()) {
         signals::second_ends_at_once(interrupt).refused()?;
         context.notice(&no_recording_text(part, ledger)?);
@@ -233,14 +232,14 @@ fn on_screen(
                 filter.remove_others(&mut sample);
                 Some(Ok((sample, changes)))
             }
-            // One part is damaged; the rest is worth seeing.
+            // A damaged part is skipped; the rest is shown.
             Err(error @ ledger::Error::UnreadableRecording { .. }) => {
                 damaged.push(format!("{error}."));
                 None
             }
             Err(error) => Some(Err(error).midway()),
         });
-    // Who names a device wants to see it, whatever it does.
+    // Named devices are shown even if they are idle.
     let all = args.all || !args.devices.is_empty();
     let ended = screen::replay(
         part.source.clone(),
@@ -258,7 +257,7 @@ fn on_screen(
     ended
 }
 
-/// Removes all other devices from a sample. Returns the number of devices that are left out because they are idle.
+/// Removes the devices that are not selected. Returns the number of devices that were removed because they are idle.
 fn remove_others(filter: &Filter, recorded: &mut RecordedInterval) -> usize {
     let idle = filter.remove_others(&mut recorded.sample);
     if let Some(spread) = &mut recorded.spread {
@@ -355,7 +354,7 @@ impl ReplayView {
                 }
                 let is_json = matches!(view, OutputForm::Json);
                 let many = recorded.samples();
-                // The last of a minute has fewer, which is no news.
+                // The last sample of a minute may have fewer, which is not a change of resolution.
                 if !is_json && (many > 1) != (*samples > 1) {
                     context.print(&render::resolution(recorded))?;
                 }
@@ -386,7 +385,7 @@ impl ReplayView {
     }
 }
 
-/// Sentence on the recordings that there are, where nothing was recorded at the requested time.
+/// Sentence on the existing recordings, where nothing was recorded at the requested time.
 fn no_recording_text(part: &RecordingPart, ledger: &Ledger) -> Result<String, Failure> {
     let recordings = ledger.recordings().midway()?;
     let of_host: Vec<&RecordingSummary> = recordings
@@ -430,9 +429,9 @@ fn no_recording_text(part: &RecordingPart, ledger: &Ledger) -> Result<String, Fa
         }
         (None, None) if of_host.is_empty() => {
             let record = remedy::command("watch --record");
-            format!("There is no recording of it; this begins one: {record}")
+            format!("There is no recording of this host; record with: {record}")
         }
-        (None, None) => "The recording of that time has a gap there.".to_owned(),
+        (None, None) => "The recording has a gap at that time.".to_owned(),
     };
     Ok(format!("{missing} {there}"))
 }

@@ -1,4 +1,4 @@
-//! Collects samples and findings for the HTML page.
+//! Collection of samples and findings for the HTML page.
 
 use ledger::Mark;
 use record::sample::{RecordedInterval, Sample, SampleSource};
@@ -30,38 +30,38 @@ impl ReportPage {
         }
     }
 
-    /// Marks to be shown, as far as they are in the time of the page.
+    /// Sets the marks to show; those outside the time of the page are left out.
     pub(super) fn mark(&mut self, marks: Vec<Mark>) {
         self.marks = marks;
     }
 
-    /// Adds a note: something that could not be seen, and why.
+    /// Adds a note on data that are missing, with the reason.
     pub(super) fn note(&mut self, note: &str) {
         self.notes.push(note.to_owned());
     }
 
-    /// Notes the source of the samples.
+    /// Sets the source of the samples.
     pub(super) fn of(&mut self, source: SampleSource) {
         self.source = source;
     }
 
-    /// Takes in an interval of a recording.
+    /// Adds an interval of a recording.
     pub(super) fn observe(&mut self, recorded: &RecordedInterval, changes: &[EventChange]) {
         self.course.observe(recorded, changes);
     }
 
-    /// Takes in a sample.
+    /// Adds a live sample.
     pub(super) fn take(&mut self, sample: Sample, changes: &[EventChange]) {
         self.observe(&RecordedInterval::taken(sample), changes);
     }
 
-    /// Takes in the findings that are over at the end.
+    /// Adds the findings that end with the watch.
     pub(super) fn close(&mut self, changes: &[EventChange]) {
         self.course.close(changes);
     }
 
-    /// Reads the marks of the ledger, where there is one, and writes the page. Without a readable ledger the page has
-    /// no marks, and says so.
+    /// Reads the marks of the ledger, if there is one, and writes the page. If the ledger cannot be read, the page has
+    /// a note instead of marks.
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -94,7 +94,7 @@ impl ReportPage {
     }
 }
 
-/// Marks, those of other hosts with the host's name: hosts may share a ledger.
+/// Marks with the host's name added to those of other hosts: hosts may share a ledger.
 pub(super) fn with_hosts(marks: Vec<Mark>, host: &str) -> Vec<Mark> {
     let named = |mark: Mark| match mark.host == host {
         true => mark,
@@ -106,7 +106,7 @@ pub(super) fn with_hosts(marks: Vec<Mark>, host: &str) -> Vec<Mark> {
     marks.into_iter().map(named).collect()
 }
 
-/// The marks of the ledger; none where there is no ledger.
+/// The marks of the ledger; empty where there is no ledger.
 fn marks(context: &Context) -> Result<Vec<Mark>, Failure> {
     match context.open_ledger_if_there()? {
         Some(ledger) => ledger

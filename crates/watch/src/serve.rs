@@ -1,8 +1,7 @@
 //! `watch --prometheus`: metrics over HTTP.
 //!
-//! The kernel's counters are read anew for each scrape, so that rates are over the time between
-//! scrapes whatever the interval of the watch; what was found comes from the watch. Few connections
-//! are served at once, each for a short time: a scraper needs no more.
+//! The kernel's counters are read for each scrape, so that rates are over the time between scrapes, whatever the
+//! interval of the watch; findings come from the watch. The number of connections and their duration are bounded.
 
 mod guard;
 mod request;
@@ -34,18 +33,18 @@ pub(crate) use guard::Guard;
 use request::Reply;
 use web_config::WebConfig;
 
-/// Time limit for a request to come and its answer to be taken.
+/// Time limit of a connection, for its request and the response.
 const TIMEOUT: Duration = Duration::from_secs(2);
-/// Number of clients served at once.
+/// Maximum number of clients that are served at once.
 const MAX_CLIENTS: usize = 64;
-/// Wait after a connection that could not be taken.
+/// Wait after a connection that could not be accepted.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
-/// Longest head of a request, in bytes.
+/// Maximum size of a request's head, in bytes.
 const HEAD: usize = 8192;
-/// First byte of a TLS handshake (RFC 8446, 5.1), with which no request of HTTP begins.
+/// First byte of a TLS handshake (RFC 8446, 5.1), with which no HTTP request begins.
 const TLS_HANDSHAKE_BYTE: u8 = 22;
 
-/// Serves metrics from a thread of its own until the process ends.
+/// Server of the metrics, on its own thread until the process ends.
 pub(super) struct Server {
     found: Arc<Mutex<FindingCounts>>,
 }
@@ -54,7 +53,7 @@ impl Server {
     /// Begins to serve, if that is requested.
     ///
     /// # Errors
-    /// When the address cannot be had.
+    /// When the address cannot be bound.
     pub(super) fn start(
         args: &WatchArgs,
         guard: Guard,
@@ -81,7 +80,7 @@ impl Server {
         thread::Builder::new()
             .name("metrics".to_owned())
             .spawn(move || {
-                // Where this is refused, it was told for the whole process.
+                // A refusal was already reported for the whole process.
                 let _ = capabilities::keep_only(needed);
                 serve(&listener, &Arc::new(site));
             })
@@ -93,14 +92,14 @@ impl Server {
         Ok(Some(Server { found }))
     }
 
-    /// Sets the findings: the events that last, and what began.
+    /// Sets the open findings, and counts those that were opened.
     pub(super) fn publish<'a>(
         &self,
         sample: &Sample,
         open: impl Iterator<Item = &'a WatchEvent>,
         changes: &[EventChange],
     ) {
-        // A panic while it was held left nothing half done.
+        // A panic of a holder leaves the data consistent.
         let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         found.open = open.cloned().collect();
         for change in changes.iter().filter(|one| one.kind == ChangeKind::Opened) {
@@ -135,7 +134,7 @@ impl Server {
     }
 }
 
-/// Sources of all answers.
+/// Sources of all responses.
 struct ResponseSources {
     /// True if only this host can connect.
     is_local: bool,
@@ -144,12 +143,12 @@ struct ResponseSources {
     found: Arc<Mutex<FindingCounts>>,
 }
 
-/// Answers each connection in a thread of its own, so that a slow client delays no other.
+/// Answers each connection on its own thread, so that a slow client does not delay others.
 fn serve(listener: &TcpListener, site: &Arc<ResponseSources>) {
     let busy = Arc::new(AtomicUsize::new(0));
     for connection in listener.incoming() {
         let Ok(connection) = connection else {
-            // There may be no descriptor left: the next try would fail as fast.
+            // The process may have run out of descriptors: an immediate retry would fail too.
             thread::sleep(ACCEPT_RETRY_DELAY);
             continue;
         };
@@ -157,7 +156,7 @@ fn serve(listener: &TcpListener, site: &Arc<ResponseSources>) {
             continue;
         };
         let site = Arc::clone(site);
-        // Whoever breaks off, or is too slow, gets no answer; nor does anybody without a thread.
+        // A client that disconnects or is too slow gets no response; nor does one for which no thread can be started.
         let _ = thread::Builder::new()
             .name("scrape".to_owned())
             .spawn(move || {
@@ -185,7 +184,7 @@ impl Drop for Slot {
     }
 }
 
-/// A connection with a deadline: the system's own timeouts begin anew with each byte.
+/// A connection with a deadline: the timeouts of the system restart with each byte.
 struct Timed {
     connection: TcpStream,
     deadline: Instant,
@@ -200,7 +199,7 @@ impl Timed {
         Ok(Some(left))
     }
 
-    /// True if this is the first byte that comes; it is left to be read.
+    /// True if this is the first byte of the connection, which remains to be read.
     fn begins_with(&self, byte: u8) -> io::Result<bool> {
         self.connection.set_read_timeout(self.left()?)?;
         let mut first = [0];
@@ -248,7 +247,7 @@ impl ResponseSources {
             stream.flush()?;
             connection = stream.sock;
         }
-        // Where something that was sent is not read, closing would take the answer back.
+        // If unread data remained, closing the connection would discard the response.
         connection.connection.shutdown(Shutdown::Write)?;
         io::copy(&mut connection.take(HEAD as u64 * 8), &mut io::sink())?;
         Ok(())
@@ -301,7 +300,7 @@ fn send(
     stream.write_all(answer.as_bytes())
 }
 
-/// Reads the head of a request, as far as it comes and is of use.
+/// Reads the head of a request, up to its end or [`HEAD`] bytes.
 fn head(stream: &mut impl Read) -> io::Result<Vec<u8>> {
     let mut head = Vec::new();
     let mut piece = [0; 1024];
@@ -326,7 +325,7 @@ mod tests {
         args: WatchArgs,
     }
 
-    /// A server of its own, and where it is.
+    /// Address of a new server.
     fn server() -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -378,7 +377,7 @@ mod tests {
         let began = Instant::now();
         let text = ask(address, b"GET /metrics HTTP/1.1\r\n\r\n");
         assert!(text.starts_with("HTTP/1.1 200 OK"), "{text}");
-        // One after the other would take so long for each.
+        // Served one after the other, the silent clients would take this long.
         let all = TIMEOUT * (MAX_CLIENTS / 2) as u32;
         assert!(began.elapsed() < all, "{:?}", began.elapsed());
         drop(silent);

@@ -1,6 +1,5 @@
-//! Thresholds of a check, in the form that the Monitoring Plugins Development Guidelines give to ranges:
-//! `20` alerts above 20, `10:` below 10, `~:20` above 20 whatever the sign, `10:20` outside of both, and
-//! `@10:20` inside.
+//! Thresholds of a check, as ranges of the Monitoring Plugins Development Guidelines: `20` alerts above 20 and below 0,
+//! `10:` below 10, `~:20` above 20, `10:20` outside of the range, and `@10:20` inside.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,15 +10,15 @@ use record::Nanos;
 /// A figure that a check reports, and that may have thresholds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Metric {
-    /// Mean time of a request, in milliseconds.
+    /// Mean latency, in milliseconds.
     Await,
-    /// Percent of the time in which anything was in flight.
+    /// Share of the time with requests in flight, in percent.
     Busy,
-    /// Requests in flight on average.
+    /// Mean number of requests in flight.
     InFlight,
     /// Requests a second.
     Iops,
-    /// Percent of the time in which a program waited for a disk (PSI).
+    /// Share of the time in which a program waited for a disk (PSI), in percent.
     Pressure,
 }
 
@@ -43,7 +42,7 @@ impl Metric {
         }
     }
 
-    /// Unit of its values, and of bounds without one.
+    /// Unit of the values, and of bounds without a unit.
     pub(super) fn unit(self) -> &'static str {
         match self {
             Metric::Await => "ms",
@@ -121,8 +120,8 @@ impl Range {
         (self.low..=self.high).contains(&value) == self.inside
     }
 
-    /// True if each value that alerts here alerts in `other` too. Nothing changes between two neighbours of all
-    /// bounds, so that one value of each stretch shows it.
+    /// True if each value that alerts here also alerts in `other`. Between two adjacent bounds nothing changes, so one
+    /// value of each stretch is tested.
     fn is_within(self, other: Range) -> bool {
         let mut bounds = vec![0.0];
         let finite = [self.low, self.high, other.low, other.high];
@@ -172,7 +171,7 @@ impl Thresholds {
     pub(super) fn are_warnings_of(&self, critical: &Thresholds) -> Result<(), String> {
         for (metric, warning) in &self.0 {
             let is_beyond = |range: &Range| match range.inside && warning.inside {
-                // They may lie beside each other; a warning within the other would never be shown.
+                // Both ranges may be disjoint; but a warning range within the critical one would never be reported.
                 true => warning != range && warning.is_within(*range),
                 false => !range.is_within(*warning),
             };
@@ -192,7 +191,7 @@ impl FromStr for Thresholds {
 
     fn from_str(text: &str) -> Result<Thresholds, String> {
         let mut ranges = BTreeMap::new();
-        // An argument that a service of Nagios leaves out arrives as an empty one.
+        // An argument that a Nagios service leaves out is passed as an empty one.
         for pair in text.split(',').filter(|_| !text.is_empty()) {
             let (key, value) = pair
                 .split_once('=')

@@ -9,7 +9,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::danger::ClientCertVerifier;
 use rustls::{DEFAULT_VERSIONS, ServerConfig, SupportedProtocolVersion};
 
-/// Options of TLS besides the certificate.
+/// Options of TLS in addition to the certificate.
 pub struct TlsOptions {
     /// Cipher suites and key exchanges.
     pub provider: Arc<CryptoProvider>,
@@ -20,7 +20,7 @@ pub struct TlsOptions {
 }
 
 impl Default for TlsOptions {
-    /// The defaults of rustls, and no certificate of clients.
+    /// The defaults of rustls, without certificates of clients.
     fn default() -> TlsOptions {
         TlsOptions {
             provider: Arc::new(ring::default_provider()),
@@ -33,7 +33,7 @@ impl Default for TlsOptions {
 /// Settings of a server with this certificate chain and its key, both in PEM.
 ///
 /// # Errors
-/// When they cannot be read, or do not belong together.
+/// When they cannot be parsed, or the key is not the certificate's.
 pub fn server_config(
     chain: &[u8],
     key: &[u8],
@@ -54,7 +54,7 @@ pub fn server_config(
     Ok(config)
 }
 
-/// The certificates of a PEM text: one at least.
+/// The certificates of a PEM text, at least one.
 ///
 /// # Errors
 /// When one is malformed, or there is none.

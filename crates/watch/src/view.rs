@@ -14,8 +14,8 @@ use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome};
 use ui::journal::is_standard_output;
 use ui::signals;
 
-/// True if the screen is drawn: not for lines, a check, metrics, nor a table or page of a recording, and only
-/// on a terminal.
+/// True if the screen is shown: on a terminal, without options for lines, a check, metrics, or a table or page of a
+/// recording.
 pub fn takes_the_terminal(args: &WatchArgs) -> bool {
     let is_text = args.plain || args.json || args.check || args.prometheus.is_some();
     let is_drawn = args.record.at.is_some() && (args.record.table || args.record.report.is_some());
@@ -28,7 +28,7 @@ pub(crate) enum OutputForm {
     Json,
     /// The screen of a terminal.
     Live(Screen),
-    /// Entries of findings in the journal of a service, where there is one.
+    /// Findings as entries of systemd's journal, for a service.
     Journal,
     /// No output.
     Silent,
@@ -45,7 +45,7 @@ impl OutputForm {
         }
     }
 
-    /// Watches the host, on the screen where there is a terminal for it.
+    /// Output form of a live watch: the screen, if there is a terminal for it.
     pub(crate) fn live(
         args: &WatchArgs,
         source: &SampleSource,
@@ -59,11 +59,11 @@ impl OutputForm {
                 false => OutputForm::of(args),
             });
         }
-        // Who names a device wants to see it, whatever it does.
+        // Named devices are shown even if they are idle.
         let all = args.all || !args.devices.is_empty();
         match Screen::start(source.clone(), all, interrupt) {
             Ok(screen) => Ok(OutputForm::Live(screen)),
-            // Lines need no keys.
+            // Plain lines need no terminal.
             Err(error) => {
                 signals::second_ends_at_once(interrupt).refused()?;
                 notice(&format!(
@@ -106,7 +106,7 @@ impl OutputForm {
         }
     }
 
-    /// Shows a note: something that cannot be seen, and why.
+    /// Shows a note on data that are missing, with the reason.
     pub(crate) fn note(&mut self, note: &str, context: &mut Context) -> Result<(), Failure> {
         match self {
             OutputForm::Plain(_) | OutputForm::Journal | OutputForm::Silent => {
@@ -121,7 +121,7 @@ impl OutputForm {
         }
     }
 
-    /// Shows the events that are over at the end of a log.
+    /// Shows the events that end with a log.
     pub(crate) fn close(
         &mut self,
         changes: &[EventChange],
@@ -135,8 +135,8 @@ impl OutputForm {
         context.print(&text)
     }
 
-    /// Shows a sample and its changes of findings. `idle` devices are left out of it because they do nothing. Plain
-    /// lines report where no device is shown for that, which would look like a program that hangs.
+    /// Shows a sample and its changes of findings. `idle` is the number of idle devices that are left out. Plain lines
+    /// report that all devices are idle: without any output the program would seem to hang.
     pub(crate) fn show(
         &mut self,
         sample: &Sample,

@@ -7,7 +7,7 @@ use record::raid::{Level, MdLevel};
 use crate::check::{Area, Basis, Check, Judgement};
 use crate::facts::Facts;
 
-/// Entries of the stripe cache from which writes rarely wait for it.
+/// Minimum size of the stripe cache, in entries, with which writes rarely wait for it.
 const MIN_STRIPE_CACHE: u64 = 4096;
 
 pub(super) const CHECKS: &[Check] = &[

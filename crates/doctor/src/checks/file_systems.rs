@@ -7,7 +7,7 @@ use crate::check::{Area, Basis, Check, Judgement};
 use crate::facts::Facts;
 use record::Bytes;
 
-/// Bytes of a sector in sysfs and in XFS's mount options.
+/// Size of a sector in sysfs and in XFS's mount options, in bytes.
 const SECTOR: u64 = 512;
 
 pub(super) const CHECKS: &[Check] = &[
@@ -81,7 +81,7 @@ fn barriers(_: &Facts, mount: &Mount) -> Option<Judgement> {
 
 fn discard(_: &Facts, mount: &Mount) -> Option<Judgement> {
     let point = mount.point.display();
-    // btrfs has an asynchronous one.
+    // btrfs has an asynchronous discard.
     let is_sync = options(mount).any(|option| option == "discard" || option == "discard=sync");
     let is_sync = is_sync && !options(mount).any(|option| option == "discard=async");
     Some(match is_sync {
@@ -138,7 +138,7 @@ fn partition_start(facts: &Facts, device: &Device) -> Option<Judgement> {
         .attribute(device, "alignment_offset")
         .unwrap_or_default();
     let value = format!("{}: starts at {}", device.name, Bytes(start));
-    // The partition is of an array, or a member of one.
+    // The device is an array's partition, or a member of an array.
     let arrays = host.arrays.iter().filter(|array| {
         array.number == of
             || array
@@ -167,7 +167,7 @@ fn partition_start(facts: &Facts, device: &Device) -> Option<Judgement> {
     })
 }
 
-/// Judgement of the stripe that a file system on an array was made for.
+/// Judgement of the stripe for which a file system on an array was created.
 fn stripe(mount: &Mount, chunk: Bytes) -> Option<Judgement> {
     let number = |name: &str| -> Option<u64> {
         let all = mount

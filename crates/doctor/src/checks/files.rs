@@ -5,9 +5,9 @@ use crate::facts::Facts;
 use crate::facts::limits::{hard_file_limits, unit_file_limit, uses_pam_limits};
 use crate::facts::server::Server;
 
-/// Share of a limit from which it is near.
+/// Share of a limit above which its use is reported.
 const NEAR_LIMIT_SHARE: f64 = 0.8;
-/// Open files that a server should be allowed: it opens a file for each table, segment or connection.
+/// Minimum limit of open files of a server, which opens a file for each table, segment or connection.
 const MIN_OPEN_FILES: u64 = 16_384;
 
 pub(super) const CHECKS: &[Check] = &[
@@ -120,7 +120,7 @@ fn file_limit(server: &Server, facts: &Facts) -> Judgement {
     let is_near = server
         .open_files
         .is_some_and(|open| open as f64 >= soft as f64 * NEAR_LIMIT_SHARE);
-    // Each process of PostgreSQL has a limit of its own, and keeps max_files_per_process open at most.
+    // Each process of PostgreSQL has its own limit, and keeps at most max_files_per_process files open.
     let enough = if server.program == "postgres" {
         1024
     } else {
@@ -145,16 +145,16 @@ fn file_limit(server: &Server, facts: &Facts) -> Judgement {
     }
 }
 
-/// The limit of open files that the server's unit gives, and the file that has it.
+/// The file that sets the limit of open files in the server's systemd unit, and the limit.
 fn unit_limit(server: &Server, facts: &Facts, ceiling: u64) -> Option<(String, u64)> {
     let unit = server.unit.as_deref()?;
     let limit = unit_file_limit(facts.host.root.system(), unit)?;
-    // What lies above fs.nr_open systemd lowers to it.
+    // systemd lowers limits above fs.nr_open to it.
     let files = limit.files.unwrap_or(ceiling).min(ceiling);
     Some((limit.place.display().to_string(), files))
 }
 
-/// The systemd unit that runs a server, or that usually does.
+/// The systemd unit that runs a server, or the usual unit of the program.
 fn unit(server: &Server) -> &str {
     if let Some(unit) = &server.unit {
         return unit;
@@ -236,7 +236,7 @@ fn file_max(facts: &Facts) -> Vec<Judgement> {
 
 fn threads(server: &Server, facts: &Facts) -> Judgement {
     let used = server.threads.unwrap_or(0);
-    // A thread has two maps: its stack and the guard below it.
+    // A thread has two memory maps: its stack and the guard page below it.
     let limits = [
         (
             server.processes.flatten(),

@@ -7,9 +7,9 @@ use crate::facts::Facts;
 use record::Bytes;
 use ui::format::number;
 
-/// Swappiness up to which the kernel gives up cached files rather than programs.
+/// Maximum swappiness at which the kernel drops cached files rather than swaps programs out.
 const MAX_SWAPPINESS: u64 = 10;
-/// A stall that applications survive, in seconds.
+/// Maximum duration of a stall that is acceptable, in seconds.
 const MAX_STALL_S: f64 = 10.0;
 
 pub(super) const CHECKS: &[Check] = &[
@@ -73,7 +73,7 @@ fn swappiness(facts: &Facts) -> Vec<Judgement> {
     };
     let value = format!("vm.swappiness: {now}");
     let swaps = attribute(&facts.host.root.proc.join("swaps")).unwrap_or_default();
-    // The first line has the titles.
+    // The first line is the header.
     if swaps.lines().count() < 2 {
         return vec![Judgement::ok(format!("{value}; there is no swap"))];
     }

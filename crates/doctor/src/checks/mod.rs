@@ -1,4 +1,4 @@
-//! The checks, one file a subject. A check is added as a row in the table of its file.
+//! The checks, one file per subject. A check is added as a row in the table of its file.
 
 mod arrays;
 mod file_systems;

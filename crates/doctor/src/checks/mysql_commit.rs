@@ -1,4 +1,4 @@
-//! Commits of MySQL: what is synced, and how long that takes.
+//! Commits of MySQL: their durability, and the time of a sync.
 
 use crate::check::{Area, Basis, Check, Judgement};
 use crate::facts::Facts;
@@ -6,7 +6,7 @@ use crate::facts::evidence::EvidenceFigure;
 use crate::facts::mysql::Mysql;
 use ui::format::{number, seconds};
 
-/// A sync that takes longer bounds a single session to fewer than 100 commits a second.
+/// Duration of a sync, in seconds, above which a single session makes fewer than 100 commits a second.
 const SLOW_SYNC_S: f64 = 0.005;
 
 pub(super) const CHECKS: &[Check] = &[
@@ -37,7 +37,7 @@ fn has_binlog(mysql: &Mysql) -> bool {
     mysql.is_on("log_bin").unwrap_or(false)
 }
 
-/// Time of a sync on the device of the log, in seconds.
+/// Measured duration of a sync on the device of the log, in seconds.
 fn sync_seconds(facts: &Facts) -> Option<EvidenceFigure> {
     let places = ["binary log", "redo log", "data"];
     let found = places.iter().map(|what| facts.host.names_of(what));

@@ -6,21 +6,22 @@ use crate::facts::mysql::Mysql;
 use record::Bytes;
 use ui::format::{number, percent};
 
-/// Writes for a page: itself, and its copy in the doublewrite buffer.
+/// Number of writes per page: the page itself, and its copy in the doublewrite buffer.
 const WRITES_PER_PAGE: f64 = 2.0;
-/// Share of the disk's sustained writes below which io_capacity leaves most of it idle.
+/// Share of the disk's sustained write rate below which io_capacity leaves most of it unused.
 const LOW_IO_CAPACITY_SHARE: f64 = 0.05;
-/// Least io_capacity that the server accepts.
+/// Minimum io_capacity that the server accepts.
 const MIN_IO_CAPACITY: f64 = 100.0;
-/// Time whose writes the redo log should hold, in seconds.
+/// Duration of writes that the redo log should hold, in seconds.
 const REDO_S: f64 = 3600.0;
-/// Size from which a redo log is never too small for a small buffer pool.
+/// Size, in bytes, from which a redo log is large enough for a small buffer pool.
 const LARGE_REDO: f64 = 1024.0 * MIB;
 const MIB: f64 = (1 << 20) as f64;
-/// Least number of page requests from which a hit rate is meaningful.
+/// Minimum number of page requests for a meaningful hit rate.
 const MIN_PAGE_REQUESTS: f64 = 100_000.0;
-/// Hit rate below which queries wait for the disk, if they read from it more often than the next number a second.
+/// Hit rate below which queries wait for the disk, if reads from it are frequent enough.
 const LOW_HIT_RATE: f64 = 0.99;
+/// Minimum rate of reads from the disk, per second, for a finding.
 const MIN_READS_PER_S: f64 = 1.0;
 
 pub(super) const CHECKS: &[Check] = &[
@@ -164,7 +165,7 @@ fn io_capacity(facts: &Facts, mysql: &Mysql) -> Option<Judgement> {
     )
 }
 
-/// Rounds to two leading digits, and not below the least that the server accepts.
+/// Rounds down to two significant digits, but not below [`MIN_IO_CAPACITY`].
 fn rounded(value: f64) -> u64 {
     let value = value.max(MIN_IO_CAPACITY);
     let step = 10_f64.powf(value.log10().floor() - 1.0);
@@ -172,7 +173,7 @@ fn rounded(value: f64) -> u64 {
 }
 
 fn flush_method(facts: &Facts, mysql: &Mysql) -> Option<Judgement> {
-    // MariaDB 11 has a switch for each part instead.
+    // MariaDB 11 has separate settings instead.
     if let Some(is_buffered) = mysql.is_on("innodb_data_file_buffering") {
         let value = format!(
             "innodb_data_file_buffering: {}",
@@ -270,7 +271,8 @@ fn page_size(facts: &Facts, mysql: &Mysql) -> Option<Judgement> {
     })
 }
 
-/// Size up to which all devices below the data write atomically, in bytes; `None` where one does not report it.
+/// Maximum size of a write that is atomic on all devices below the data, in bytes; `None` where a device does not
+/// report it.
 fn atomic_bytes(facts: &Facts) -> Option<u64> {
     let disks = facts.host.disks();
     let each = disks.iter().map(|disk| {
@@ -311,8 +313,8 @@ fn doublewrite(facts: &Facts, mysql: &Mysql) -> Option<Judgement> {
 
 fn redo_size(_: &Facts, mysql: &Mysql) -> Option<Judgement> {
     let files = mysql.number("innodb_log_files_in_group").unwrap_or(1.0);
-    // Where innodb_log_file_size is set and innodb_redo_log_capacity is not, MySQL 8 shows the latter's default, and
-    // goes by the former.
+    // Where innodb_log_file_size is set and innodb_redo_log_capacity is not, MySQL 8 shows the latter's default but
+    // uses the former.
     let size = mysql
         .counter("innodb_redo_log_capacity_resized")
         .or_else(|| mysql.number("innodb_redo_log_capacity"))
@@ -327,13 +329,13 @@ fn redo_size(_: &Facts, mysql: &Mysql) -> Option<Judgement> {
         "redo log of {shown}, written at {} MiB/s",
         number(rate / MIB)
     );
-    // Until it was filled once, nothing waited for it.
+    // A log that was never full has delayed nothing.
     if written < size {
         return Some(Judgement::ok(format!(
             "{value}; not filled since the start"
         )));
     }
-    // An hour, or as large as the buffer pool: more is of no use.
+    // An hour of writes, or the size of the buffer pool: a larger log has no effect.
     let pool = mysql
         .number("innodb_buffer_pool_size")
         .unwrap_or(0.0)

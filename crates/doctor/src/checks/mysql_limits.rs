@@ -1,15 +1,15 @@
-//! Limits of MySQL: tables, connections and files; and settings that a restart forgets.
+//! Limits of MySQL: tables, connections and files; and settings that are lost at a restart.
 
 use crate::check::{Area, Basis, Check, Judgement, format_count, of_mysql};
 use crate::facts::Facts;
 use crate::facts::mysql::Mysql;
 use ui::format::percent;
 
-/// Tables opened a second from which the table cache is too small.
+/// Rate of opened tables, per second, above which the table cache is too small.
 const MAX_TABLES_OPENED_PER_S: f64 = 1.0;
-/// Time after a start, in seconds, in which tables are opened for the first time.
+/// Time after a start, in seconds, during which tables are opened for the first time.
 const WARM_UP_S: f64 = 600.0;
-/// Share of the limit of connections from which it is near.
+/// Share of the limit of connections above which its use is reported.
 const NEAR_LIMIT_SHARE: f64 = 0.85;
 
 pub(super) const CHECKS: &[Check] = &[
@@ -150,7 +150,7 @@ fn connections(facts: &Facts, mysql: &Mysql) -> Option<Judgement> {
     })
 }
 
-/// Buffers that a connection takes when its statement needs them.
+/// Buffers that a connection allocates when a statement needs them.
 const CONNECTION_BUFFERS: [&str; 6] = [
     "thread_stack",
     "sort_buffer_size",
@@ -198,7 +198,7 @@ fn run_time(_: &Facts, mysql: &Mysql) -> Option<Judgement> {
             "Give the user SELECT on performance_schema, or compare SHOW VARIABLES with the files.",
         ));
     };
-    // Set by the server itself, or of no meaning for a start.
+    // Set by the server itself, or irrelevant for a restart.
     let of_no_meaning = [
         "timestamp",
         "gtid_",

@@ -1,11 +1,11 @@
-//! Placement: the devices on which the parts of a database lie, and the fastest device for each.
+//! Placement: the devices that the parts of a database lie on, and faster devices for them.
 
 use crate::check::{Area, Basis, Check, Judgement};
 use crate::facts::Facts;
 use crate::facts::evidence::EvidenceFigure;
 use crate::facts::host::Folder;
 
-/// Factor by which another device must be faster to be worth a move.
+/// Factor by which another device must be faster for a finding.
 const MIN_SPEED_RATIO: f64 = 1.5;
 
 pub(super) const CHECKS: &[Check] = &[
@@ -103,10 +103,10 @@ fn place(facts: &Facts, logs: &[&str]) -> Vec<Judgement> {
     found
 }
 
-/// Speed, and the figure that shows it.
+/// Speed of a device (higher is faster), with the measured figure.
 type Speed = (f64, EvidenceFigure);
 
-/// A finding where another device of the host that can be written is faster at what a folder is for.
+/// Finding where another writable device of the host is faster for the purpose of a folder.
 fn slower(
     facts: &Facts,
     folder: &Folder,

@@ -1,4 +1,4 @@
-//! PostgreSQL: costs of reads, reads at once, and shared buffers.
+//! PostgreSQL: cost of reads, concurrent reads, and shared buffers.
 
 use crate::check::{Area, Basis, Check, Judgement, of_postgres};
 use crate::facts::Facts;
@@ -6,11 +6,11 @@ use crate::facts::postgres::Postgres;
 use record::Bytes;
 use ui::format::{number, percent};
 
-/// The manual's share of random reads that are found in memory.
+/// Share of random reads that are found in memory, from the manual.
 const CACHED_READ_SHARE: f64 = 0.9;
-/// Bounds of random_page_cost: a random read costs at least as much as a sequential one, and at most the default.
+/// Bounds of the recommended random_page_cost: slightly above that of a sequential read, and the default.
 const RANDOM_PAGE_COST_BOUNDS: (f64, f64) = (1.1, 4.0);
-/// Factor by which a setting must be off to change plans.
+/// Factor by which a setting must deviate to change plans.
 const MIN_DEVIATION_FACTOR: f64 = 1.6;
 /// Size of a page, in bytes.
 const PAGE: f64 = 8192.0;

@@ -6,13 +6,13 @@ use crate::facts::postgres::Postgres;
 use record::Bytes;
 use ui::format::{number, percent, seconds};
 
-/// Number of checkpoints from which shares of them are meaningful.
+/// Minimum number of checkpoints for meaningful shares.
 const MIN_CHECKPOINTS: f64 = 5.0;
-/// Share of checkpoints that may come before their time.
+/// Maximum share of checkpoints that are requested before their time.
 const MAX_REQUESTED_SHARE: f64 = 0.2;
-/// Share of the disk's sustained writes that checkpoints may take.
+/// Maximum share of the disk's sustained write rate for checkpoints.
 const MAX_CHECKPOINT_SHARE: f64 = 0.5;
-/// Factor by which another method must be faster to be worth a change.
+/// Factor by which another method must be faster for a finding.
 const MIN_SPEED_RATIO: f64 = 1.1;
 
 pub(super) const CHECKS: &[Check] = &[

@@ -8,9 +8,9 @@ use crate::facts::Facts;
 use crate::facts::host::HostFacts;
 use record::Bytes;
 
-/// Read-ahead from which an accidental scan reads much more than was requested.
+/// Read-ahead above which an accidental scan reads much more than was requested.
 const LARGE_READ_AHEAD: Bytes = Bytes::mib(4);
-/// Largest nvme_core.io_timeout that the module accepts, which EBS recommends.
+/// Maximum nvme_core.io_timeout that the module accepts, in seconds, which EBS recommends.
 const MAX_TIMEOUT_S: u64 = 4_294_967_295;
 
 pub(super) const CHECKS: &[Check] = &[
@@ -73,7 +73,7 @@ fn each_disk(facts: &Facts, judge: fn(&HostFacts, &Device) -> Option<Judgement>)
     disks.filter_map(|disk| judge(&facts.host, disk)).collect()
 }
 
-/// True for disks with queues of their own: virtual disks and NVMe.
+/// True for disks that order requests themselves: virtual disks and NVMe.
 fn orders_itself(disk: &Device) -> bool {
     let virtual_names = ["nvme", "vd", "xvd"];
     virtual_names.iter().any(|name| disk.name.starts_with(name))
@@ -130,7 +130,7 @@ fn read_ahead(_: &HostFacts, disk: &Device) -> Option<Judgement> {
 fn nomerges(host: &HostFacts, disk: &Device) -> Option<Judgement> {
     let now = host.attribute(disk, "queue/nomerges")?;
     let value = format!("{}: {now}", disk.name);
-    // A local NVMe disk counts no IOPS, and spends less CPU without the search.
+    // A local NVMe disk has no paid IOPS limit, and less CPU is used without merging.
     let is_local_nvme = disk.name.starts_with("nvme")
         && !disk
             .model

@@ -4,8 +4,9 @@ use crate::check::{Area, Basis, Check, Judgement, format_count};
 use crate::client::mysql::MysqlRow;
 use crate::facts::Facts;
 
-/// Lag, in seconds, from which reads on a replica are out of date, and a failover loses time.
+/// Lag, in seconds, above which reads on a replica are out of date, and a failover is delayed.
 const MAX_LAG_S: f64 = 30.0;
+/// Lag, in seconds, above which the replica is to be corrected.
 const LONG_LAG_S: f64 = 300.0;
 
 pub(super) const CHECKS: &[Check] = &[

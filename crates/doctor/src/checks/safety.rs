@@ -1,4 +1,4 @@
-//! Safety of data: backups, whether one was restored, and replicas.
+//! Safety of data: backups, restore tests, and replicas.
 
 use jiff::tz::TimeZone;
 
@@ -7,7 +7,7 @@ use crate::facts::Facts;
 use crate::facts::backup::Safety;
 use ui::units::span;
 
-/// Interval within which a restore is to be tried, in days.
+/// Maximum age of the last restore test, in days.
 const MAX_RESTORE_AGE_DAYS: i32 = 90;
 
 pub(super) const CHECKS: &[Check] = &[

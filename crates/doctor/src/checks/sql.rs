@@ -1,13 +1,14 @@
-//! Statements that cannot use their index, and columns that invite them.
+//! Statements that cannot use their index, and pairs of columns that lead to such statements.
 
 use crate::check::{Area, Basis, Check, Judgement, format_count};
 use crate::facts::Facts;
 use ui::format::count;
 
-/// Rows to read from which a statement is to be put right at once; fewer where it locks all of them.
+/// Number of rows that a statement reads above which it is to be corrected.
 const MANY_ROWS: f64 = 100_000.0;
+/// The same for a statement that locks the rows that it reads.
 const MANY_LOCKED_ROWS: f64 = 1_000.0;
-/// Characters of a statement that are shown.
+/// Maximum number of characters of a statement that are shown.
 const MAX_STATEMENT_CHARS: usize = 160;
 /// Maximum number of pairs of columns that are shown.
 const MAX_COLUMN_PAIRS: usize = 20;

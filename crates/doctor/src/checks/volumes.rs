@@ -12,7 +12,7 @@ use crate::facts::Facts;
 use crate::facts::evidence::cite;
 use ui::format::number;
 
-/// Time beyond a cap since the volume was attached, in seconds, from which it is reported.
+/// Minimum time over a cap since the volume was attached, in seconds, that is reported.
 const MIN_SECONDS_OVER_CAP: f64 = 60.0;
 
 pub(super) const CHECKS: &[Check] = &[
@@ -69,7 +69,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
 ];
 
-/// Judgements of each disk by an event of a watch.
+/// Judgements of all disks by events of a watch with this code.
 fn by_event(
     facts: &Facts,
     code: EventCode,
@@ -85,7 +85,8 @@ fn by_event(
     or_silence(findings, facts, format!("{fine} in 30 days"))
 }
 
-/// The findings. Without any it is well where a watch looked, and unknown on an instance of a cloud where none did.
+/// The findings. Without findings, the result is ok if a watch was recorded, and unknown on a cloud instance without a
+/// recording.
 fn or_silence(found: Vec<Judgement>, facts: &Facts, fine: String) -> Vec<Judgement> {
     match (found.is_empty(), facts.evidence.is_watched) {
         (false, _) => found,
@@ -106,7 +107,7 @@ fn cold(disk: &Device) -> Judgement {
     .command(format!("disksmith warm /dev/{}", disk.name))
 }
 
-/// Events of a disk that is failing or degraded, and what they mean.
+/// Events of a disk that is failing or degraded, with their results and meanings.
 const DEGRADED_EVENTS: [(EventCode, CheckResult, &str); 3] = [
     (EventCode::Errors, CheckResult::Fix, "it failed requests"),
     (
@@ -149,7 +150,7 @@ fn burst(disk: &Device) -> Judgement {
     .command("disksmith cost --workload RECORDING")
 }
 
-/// A cap: its counters, its event and what to do.
+/// A cap: its counters, its event and the advice.
 struct Cap {
     name: &'static str,
     seconds: fn(&VolumeCounters) -> f64,

@@ -1,5 +1,5 @@
-//! Databases through their own clients, which read their own configuration: option files, sockets, services and
-//! password files. A password is never an argument.
+//! Access to databases through their own clients, which read their own configuration: option files, sockets, services
+//! and password files. A password is never an argument.
 
 pub(crate) mod mysql;
 pub(crate) mod postgres;
@@ -25,7 +25,7 @@ fn output(program: &str, args: &[String]) -> anyhow::Result<String> {
         .limit(CLIENT_TIMEOUT);
     match exec.run() {
         Ok(output) => Ok(output.text()),
-        // The statements are part of the command line, and nothing that helps.
+        // The command line contains the statements, and is left out of the error.
         Err(Error::Failed { stderr, .. }) => Err(anyhow::anyhow!(failure(program, &stderr))),
         Err(Error::Late { .. }) => Err(anyhow::anyhow!(
             "{program} was not done after {} s and was ended",
@@ -35,7 +35,7 @@ fn output(program: &str, args: &[String]) -> anyhow::Result<String> {
     }
 }
 
-/// Messages of a client that could not connect, each with what to do.
+/// Messages of a client that could not connect, each with a remedy.
 const REMEDIES: [(&str, &str); 4] = [
     (
         "Can't connect",
@@ -52,7 +52,7 @@ const REMEDIES: [(&str, &str); 4] = [
     ("no password supplied", "write it into ~/.pgpass"),
 ];
 
-/// The error of a client on one line, with what to do.
+/// The error of a client on one line, with a remedy if one is known.
 fn failure(program: &str, stderr: &str) -> String {
     let words: Vec<&str> = stderr.split_whitespace().collect();
     let text = words.join(" ");
@@ -70,7 +70,7 @@ fn is_installed(program: &str) -> bool {
     std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }
 
-/// Decodes `%2F` and its like; `None` where the result is no UTF-8.
+/// Decodes percent-encoded bytes such as `%2F`; `None` where the result is not UTF-8.
 fn percent_decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

@@ -6,10 +6,10 @@ use anyhow::{Context as _, bail};
 
 use super::{STATEMENT_S, is_installed, output, percent_decoded};
 
-/// A row by the names of its columns, in small letters.
+/// A row: values by the lower-case names of their columns.
 pub(crate) type MysqlRow = BTreeMap<String, String>;
 
-/// Column and value of the row between two results.
+/// Column name and value of the row that separates two results.
 const RESULT_SEPARATOR: &str = "disksmith-next-result";
 
 /// A server, with the arguments by which its client reaches it.
@@ -20,11 +20,11 @@ pub(crate) struct MysqlClient {
 }
 
 impl MysqlClient {
-    /// Makes the client for a URL, `mysql://[USER@][HOST[:PORT]][/DATABASE][?socket=PATH]`; for an empty one, for the
-    /// server of the client's own option files.
+    /// Client for a URL, `mysql://[USER@][HOST[:PORT]][/DATABASE][?socket=PATH]`; for an empty one, the server of the
+    /// client's own option files.
     ///
     /// # Errors
-    /// When the URL cannot be read or has a password, or there is no client.
+    /// When the URL is invalid or contains a password, or no client is installed.
     pub(crate) fn of(url: &str) -> anyhow::Result<MysqlClient> {
         let args = arguments(url)?;
         let programs = ["mariadb", "mysql"];
@@ -43,7 +43,7 @@ impl MysqlClient {
         Ok(self.results(None, &[statement])?.pop().unwrap_or_default())
     }
 
-    /// Returns the results of statements in one session, in which nothing can be written.
+    /// Returns the results of statements in one read-only session.
     ///
     /// # Errors
     /// When the client or one of the statements fails.
@@ -52,7 +52,7 @@ impl MysqlClient {
         database: Option<&str>,
         statements: &[&str],
     ) -> anyhow::Result<Vec<Vec<MysqlRow>>> {
-        // Each of the two servers ignores what is for the other.
+        // MySQL and MariaDB each ignore the comment for the other.
         let mut script = format!(
             "SET SESSION TRANSACTION READ ONLY; /*M!100101 SET SESSION max_statement_time={STATEMENT_S} */; \
              /*!50708 SET SESSION max_execution_time={STATEMENT_S}000 */"
@@ -118,8 +118,8 @@ fn arguments(url: &str) -> anyhow::Result<Vec<String>> {
     Ok(args)
 }
 
-/// Rows of a result as the client prints it with `--batch`: tabs between cells, and tabs, line ends and backslashes
-/// within them written with a backslash.
+/// Rows of a result in the client's format of `--batch`: cells are separated by tabs, and tabs, newlines and
+/// backslashes within them are escaped with a backslash.
 fn table(text: &str) -> Vec<MysqlRow> {
     let mut lines = text.lines();
     let titles: Vec<String> = lines

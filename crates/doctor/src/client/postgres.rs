@@ -13,10 +13,10 @@ pub(crate) struct PostgresClient {
 }
 
 impl PostgresClient {
-    /// Makes the client for a connection string or URI of libpq.
+    /// Client for a connection string or URI of libpq.
     ///
     /// # Errors
-    /// When it has a password, or psql is missing.
+    /// When it contains a password, or psql is missing.
     pub(crate) fn of(connection: &str) -> anyhow::Result<PostgresClient> {
         if has_password(connection) {
             bail!(
@@ -33,13 +33,13 @@ impl PostgresClient {
         })
     }
 
-    /// Returns the rows of a query, each from its columns.
+    /// Returns the rows of a query, each deserialized from its columns.
     ///
     /// # Errors
-    /// When psql or the query fails, or a row is not of that form.
+    /// When psql or the query fails, or a row cannot be deserialized.
     pub(crate) fn rows<T: DeserializeOwned>(&self, query: &str) -> anyhow::Result<Vec<T>> {
         let mut args: Vec<String> = Vec::new();
-        // First, or psql would take it for the name of a database.
+        // An option rather than an argument, which psql could take for the name of a database.
         if !self.connection.is_empty() {
             args.push(format!("--dbname={}", self.connection));
         }
@@ -58,7 +58,7 @@ impl PostgresClient {
     }
 }
 
-/// True if a URI has a password behind its user, or a connection string names one.
+/// True if a URI or a connection string contains a password.
 fn has_password(connection: &str) -> bool {
     let of_uri = connection
         .split_once("://")

@@ -1,4 +1,4 @@
-//! Backups: end and place of the last one, and whether one was restored.
+//! Backups: their ends and places, and the date of the last restore test.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -15,28 +15,28 @@ use serde_json::Value;
 
 use super::host::HostFacts;
 
-/// Depth to which folders are searched.
+/// Maximum depth to which folders are searched.
 const DEPTH: usize = 4;
-/// Bytes at the end of a dump that are read for its last line.
+/// Number of bytes at the end of a dump that are read for its last line.
 const DUMP_TAIL_BYTES: u64 = 4096;
 
-/// A backup that ended.
+/// A finished backup.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Backup {
     /// Tool that made the backup.
     pub(crate) kind: &'static str,
     pub(crate) ended: Timestamp,
     pub(crate) place: String,
-    /// True if the backup is whole; false for a dump without its last line.
+    /// True if the backup is complete; false for a dump without its last line.
     pub(crate) is_whole: bool,
-    /// True if it lies on a disk of the data; `None` where that is not known.
+    /// True if the backup lies on a disk of the data; `None` where it is not known.
     pub(crate) is_with_data: Option<bool>,
 }
 
 /// Facts about backups.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Safety {
-    /// Age that the last backup may have.
+    /// Maximum age of the last backup.
     pub(crate) rpo: Option<Duration>,
     pub(crate) restored_on: Option<Date>,
     pub(crate) now: Timestamp,
@@ -48,7 +48,7 @@ pub(crate) struct Safety {
 }
 
 impl Safety {
-    /// Searches a folder, or examines a file.
+    /// Searches a folder or a file for backups.
     pub(crate) fn search(&mut self, path: &Path, host: &HostFacts) {
         self.searched.push(path.display().to_string());
         if let Err(error) = fs::metadata(path) {
@@ -91,14 +91,14 @@ impl Safety {
         }
     }
 
-    /// The newest backup that is whole.
+    /// The newest complete backup.
     pub(crate) fn last(&self) -> Option<&Backup> {
         let whole = self.backups.iter().filter(|backup| backup.is_whole);
         whole.max_by_key(|backup| backup.ended)
     }
 }
 
-/// Backup from snapshots: the newest moment at which each of the volumes has a complete snapshot that began before.
+/// Backup from snapshots: the latest time by which each of the volumes has a completed snapshot.
 fn snapshots(json: &str, volumes: &[String]) -> Option<Backup> {
     let document: Value = serde_json::from_str(json).ok()?;
     let all = document["Snapshots"].as_array()?;
@@ -119,7 +119,7 @@ fn snapshots(json: &str, volumes: &[String]) -> Option<Backup> {
     })
 }
 
-/// True if a path lies on a disk on which data lies.
+/// True if a path lies on a disk of the data; `None` where it is not known.
 fn is_with_data(path: &Path, host: &HostFacts) -> Option<bool> {
     let place = linux::block::place_of(&host.root, &host.devices, path).ok()?;
     let device = host.devices.get(*place.devices.first()?)?;
@@ -144,7 +144,7 @@ fn search(path: &Path, depth: usize, found: &mut Vec<Backup>) {
     }
 }
 
-/// The backup that a file is or describes; `None` where it is none.
+/// The backup that a file contains or describes; `None` for other files.
 fn backup(path: &Path, metadata: &fs::Metadata) -> Option<Backup> {
     let name = path.file_name()?.to_str()?;
     let changed = Timestamp::from_second(metadata.mtime()).ok()?;
@@ -176,7 +176,7 @@ fn backup(path: &Path, metadata: &fs::Metadata) -> Option<Backup> {
     })
 }
 
-/// End of a backup of xtrabackup, in the host's time: `end_time = 2026-11-23 02:10:11`.
+/// End of a backup of xtrabackup, from a line in the host's time zone: `end_time = 2026-11-23 02:10:11`.
 fn end_of_xtrabackup(text: &str) -> Option<Timestamp> {
     let line = text
         .lines()
@@ -189,8 +189,8 @@ fn local(text: &str) -> Option<Timestamp> {
     Some(time.to_zoned(TimeZone::system()).ok()?.timestamp())
 }
 
-/// End of a backup of pgBackRest: `20261123-021000F={…,"backup-timestamp-stop":1795…}` in the part
-/// `[backup:current]`.
+/// End of the last backup of pgBackRest, from lines such as `20261123-021000F={…,"backup-timestamp-stop":1795…}` in the
+/// section `[backup:current]`.
 fn end_of_pgbackrest(text: &str) -> Option<Timestamp> {
     let lines = text
         .lines()
@@ -205,13 +205,13 @@ fn end_of_pgbackrest(text: &str) -> Option<Timestamp> {
     Timestamp::from_second(lines.filter_map(stop).max()?).ok()
 }
 
-/// True for the name of a WAL segment in an archive: 24 hexadecimal digits, perhaps compressed.
+/// True for the name of a WAL segment in an archive: 24 hexadecimal digits, with or without a suffix.
 fn is_wal(name: &str) -> bool {
     let stem = name.split(['.', '-']).next().unwrap_or_default();
     stem.len() == 24 && stem.bytes().all(|c| matches!(c, b'0'..=b'9' | b'A'..=b'F'))
 }
 
-/// End of a dump by its last line, and true if it has one.
+/// End of a dump, and true if it has the last line that marks it as complete.
 fn end_of_dump(tail: &str, changed: Timestamp) -> (Timestamp, bool) {
     let line = tail
         .lines()
@@ -219,7 +219,7 @@ fn end_of_dump(tail: &str, changed: Timestamp) -> (Timestamp, bool) {
         .find(|line| !line.trim().is_empty())
         .unwrap_or_default();
     if let Some(time) = line.strip_prefix("-- Dump completed on ") {
-        // `2026-11-23  2:10:11`: the hour has a blank before it.
+        // `2026-11-23  2:10:11`: the hour is padded with a space.
         let mut words = time.split_whitespace();
         let words = (
             words.next().unwrap_or_default(),
@@ -245,7 +245,7 @@ fn tail(path: &Path, length: u64) -> Option<String> {
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Folders in which backups of these tools lie by default.
+/// Existing default folders of backup tools.
 pub(crate) fn usual_places() -> Vec<PathBuf> {
     let places = [
         "/var/lib/pgbackrest",

@@ -1,4 +1,4 @@
-//! Evidence from the ledger: what the disks of this host were measured to do, and what a watch found.
+//! Evidence from the ledger: measured figures of the disks of this host, and findings of a watch.
 
 use jiff::Timestamp;
 use jiff::{SignedDuration, tz::TimeZone};
@@ -7,14 +7,14 @@ use record::{Direction, Pattern, Phase, Run, Verdict};
 use study::watch::{EventCode, WatchEvent};
 use ui::format::number;
 
-/// Maximum number of runs that are read, the newest.
+/// Maximum number of runs that are read, the newest first.
 const MAX_RUNS: u32 = 60;
-/// Time for which events of a watch count.
+/// Maximum age of events of a watch that count.
 const EVENTS_FOR: SignedDuration = SignedDuration::from_hours(30 * 24);
 /// Share of the highest rate from which a rate is on the plateau.
 const PLATEAU_SHARE: f64 = 0.9;
 
-/// A measured figure, with the run and the phase that have it.
+/// A measured figure, with its run and phase.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct EvidenceFigure {
     pub(crate) value: f64,
@@ -25,7 +25,7 @@ pub(crate) struct EvidenceFigure {
 }
 
 impl EvidenceFigure {
-    /// The figure as a sentence: `4,000 IOPS in page-write of run … of 2026-11-21`.
+    /// The figure as text, such as `4,000 IOPS in page-write of run … of 2026-11-21`.
     pub(crate) fn cite(&self, unit: &str) -> String {
         let doubt = match self.is_doubtful {
             true => ", whose verdict is doubtful",
@@ -52,7 +52,7 @@ impl EvidenceFigure {
 /// Evidence about this host.
 #[derive(Default)]
 pub(crate) struct Evidence {
-    /// The newest first, without those that are invalid.
+    /// Runs that are not invalid, the newest first, each with true if its verdict is doubtful.
     runs: Vec<(Run, bool)>,
     events: Vec<WatchEvent>,
     /// True if a watch was recorded in the time for which events count.
@@ -75,7 +75,7 @@ impl Evidence {
             if summary.verdict == Verdict::Invalid {
                 continue;
             }
-            // An imported run has no windows, and a damaged one proves nothing.
+            // Imported and damaged runs cannot be loaded, and are skipped.
             if let Ok(run) = ledger.load(summary.id.as_str()) {
                 runs.push((run, summary.verdict == Verdict::Doubtful));
             }
@@ -100,7 +100,7 @@ impl Evidence {
         }
     }
 
-    /// The newest figure that a phase on these devices gives.
+    /// The newest figure of a phase on these devices.
     fn newest(
         &self,
         devices: &[String],
@@ -121,7 +121,7 @@ impl Evidence {
         figures.next()
     }
 
-    /// Sustained random writes of 16 KiB a second, at a depth that fills the disk.
+    /// Sustained rate of random writes of 16 KiB, per second, at a depth that keeps the disk busy.
     pub(crate) fn page_writes(&self, devices: &[String]) -> Option<EvidenceFigure> {
         self.newest(devices, |phase| {
             let work = &phase.workload;
@@ -136,7 +136,7 @@ impl Evidence {
         })
     }
 
-    /// Time of a durable append to a log, in seconds: the median of a write with its fdatasync.
+    /// Duration of a durable append to a log, in seconds: the median of a write with its fdatasync.
     pub(crate) fn commit_seconds(&self, devices: &[String]) -> Option<EvidenceFigure> {
         self.newest(devices, |phase| {
             let work = &phase.workload;
@@ -149,17 +149,17 @@ impl Evidence {
         })
     }
 
-    /// Sustained bytes a second of large sequential writes.
+    /// Sustained rate of large sequential writes, in bytes a second.
     pub(crate) fn write_rate(&self, devices: &[String]) -> Option<EvidenceFigure> {
         self.newest(devices, |phase| stream(phase, Direction::Write))
     }
 
-    /// Sustained bytes a second of large sequential reads.
+    /// Sustained rate of large sequential reads, in bytes a second.
     pub(crate) fn read_rate(&self, devices: &[String]) -> Option<EvidenceFigure> {
         self.newest(devices, |phase| stream(phase, Direction::Read))
     }
 
-    /// Random reads of pages a second, at a depth that fills the disk.
+    /// Rate of random reads of pages, per second, at a depth that keeps the disk busy.
     pub(crate) fn random_reads(&self, devices: &[String]) -> Option<EvidenceFigure> {
         self.newest(devices, |phase| {
             let is_deep = depth(phase) >= 8;
@@ -167,8 +167,8 @@ impl Evidence {
         })
     }
 
-    /// The smallest depth at which random reads reach the plateau of their rate, and true if it is the largest that
-    /// was tried, so that the plateau may lie beyond. `None` with fewer than three depths.
+    /// The smallest depth at which random reads reach the plateau of their rate, and true if it is the largest measured
+    /// depth, so that the plateau may lie beyond. `None` with fewer than three depths.
     pub(crate) fn read_knee(&self, devices: &[String]) -> Option<(EvidenceFigure, bool)> {
         let mut depths: Vec<u32> = Vec::new();
         let mut points: Vec<(u32, EvidenceFigure)> = Vec::new();
@@ -202,7 +202,7 @@ impl Evidence {
     }
 }
 
-/// The event as evidence: its sentence and date.
+/// The event as evidence text: its sentence and date.
 pub(crate) fn cite(event: &WatchEvent) -> String {
     match event.began.wall {
         Some(at) => format!(
@@ -225,7 +225,8 @@ fn depth(phase: &Phase) -> u32 {
     phase.workload.threads * phase.workload.depth
 }
 
-/// Rate of a direction: the mean, or what was left at the end where a burst was spent.
+/// Sustained rate of a direction, in requests a second: the mean, or the rate at the end if it is lower, as after a
+/// burst.
 fn sustained(phase: &Phase, direction: Direction) -> Option<f64> {
     let flow = phase.flow(direction)?;
     let mean = flow.ops as f64 / phase.seconds;

@@ -1,4 +1,4 @@
-//! The host: disks, mounts, arrays, the kernel's settings and the database servers that run.
+//! Facts about the host: disks, mounts, arrays, kernel settings and running database servers.
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,7 @@ use super::server::{Server, servers};
 /// A folder of a database, and the devices that it lies on.
 #[derive(Clone, Debug)]
 pub(crate) struct Folder {
-    /// Part of the database that it has: `data`, `redo log`.
+    /// Part of the database that the folder holds, such as `data` or `redo log`.
     pub(crate) what: &'static str,
     pub(crate) path: PathBuf,
     pub(crate) place: DataLocation,
@@ -57,7 +57,7 @@ impl HostFacts {
     /// Adds a folder of the data.
     ///
     /// # Errors
-    /// When it cannot be reached.
+    /// When the folder cannot be examined.
     pub(crate) fn add_folder(&mut self, what: &'static str, path: &Path) -> linux::Result<()> {
         let place = place_of(&self.root, &self.devices, path)?;
         self.folders.push(Folder {
@@ -84,7 +84,7 @@ impl HostFacts {
         attribute(&folder.join(path))
     }
 
-    /// Devices that checks are about: those of the folders with all below them, or all that are in use.
+    /// Devices that checks are about: those of the folders with all devices below them, or all that are in use.
     pub(crate) fn checked_devices(&self) -> Vec<&Device> {
         let mut found: Vec<&Device> = match self.folders.is_empty() {
             true => self.devices.iter().collect(),
@@ -138,20 +138,20 @@ impl HostFacts {
         found
     }
 
-    /// The kernel's name of the device of a folder, such as `nvme1n1p1`.
+    /// The device that a folder lies on.
     pub(crate) fn device_of(&self, folder: &Folder) -> Option<&Device> {
         self.devices.get(*folder.place.devices.first()?)
     }
 
-    /// The names of the device of a part of the database, such as `data`, and of all below it; empty where it is not
-    /// on this host.
+    /// Names of the device of a part of the database, such as `data`, and of all devices below it; empty where the
+    /// part is not on this host.
     pub(crate) fn names_of(&self, what: &str) -> Vec<String> {
         let folder = self.folders.iter().find(|folder| folder.what == what);
         let device = folder.and_then(|folder| self.device_of(folder));
         device.map_or(Vec::new(), |device| self.names_below(device))
     }
 
-    /// The names of a device and of all disks below it.
+    /// Names of a device and of all devices below it.
     pub(crate) fn names_below(&self, device: &Device) -> Vec<String> {
         let below = self.devices.stack_below(device.number).into_iter();
         let names = std::iter::once(device).chain(below);

@@ -1,4 +1,4 @@
-//! Limits of open files: those that logins get (limits.conf(5), pam_limits(8)), and those of units of systemd.
+//! Limits of open files: those of logins (limits.conf(5), pam_limits(8)), and those of systemd units.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -68,7 +68,7 @@ pub(crate) fn uses_pam_limits(etc: &Path) -> bool {
     })
 }
 
-/// Folders of units, the most important first (systemd.unit(5)).
+/// Folders of units, in descending order of precedence (systemd.unit(5)).
 const UNITS: [&str; 5] = [
     "etc/systemd/system",
     "run/systemd/system",
@@ -86,7 +86,7 @@ pub(crate) struct UnitLimit {
     pub(crate) files: Option<u64>,
 }
 
-/// The limit that a unit's files give now, which a process that was started before may not have.
+/// The limit in a unit's files now, which may differ from that of a running process.
 pub(crate) fn unit_file_limit(system: &Path, unit: &str) -> Option<UnitLimit> {
     let mut of_files = unit_files(system, unit).into_iter().filter_map(|path| {
         let files = limit_of_unit(&attribute(&path)?)?;
@@ -97,7 +97,7 @@ pub(crate) fn unit_file_limit(system: &Path, unit: &str) -> Option<UnitLimit> {
 
 /// The files of a unit in the order in which they are read: its own, then its drop-ins by name.
 fn unit_files(system: &Path, unit: &str) -> Vec<PathBuf> {
-    // postgresql@15-main.service is made of postgresql@.service.
+    // postgresql@15-main.service is an instance of postgresql@.service.
     let template = unit
         .split_once('@')
         .map(|(name, _)| format!("{name}@.service"));
@@ -181,7 +181,7 @@ mod tests {
                 "LimitNOFILE=3",
                 Some(2048),
             ),
-            // In the place of one of the same name.
+            // Replaces a file with the same name.
             (
                 "etc/systemd/system/postgresql@15-main.service.d/20.conf",
                 "# LimitNOFILE=9",

@@ -1,4 +1,4 @@
-//! Snapshot of the host, of what its disks were measured to do, and of its database.
+//! Facts about the host, the measured figures of its disks, and its database.
 
 pub(crate) mod backup;
 pub(crate) mod evidence;
@@ -16,7 +16,7 @@ use postgres::Postgres;
 
 use crate::sql::ExplainedStatements;
 
-/// Facts that checks judge. A part that was not requested is `None`, and its checks judge nothing.
+/// Facts that checks judge. A part that was not requested is `None`, and its checks return no judgements.
 pub(crate) struct Facts {
     pub(crate) host: HostFacts,
     pub(crate) evidence: Evidence,

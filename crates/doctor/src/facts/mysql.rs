@@ -8,14 +8,14 @@ use linux::root::attribute;
 use super::host::HostFacts;
 use crate::client::mysql::{MysqlClient, MysqlRow};
 
-/// A setting that was changed while the server runs.
+/// A setting that was changed at run time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RunTimeSetting {
     pub(crate) name: String,
     pub(crate) value: String,
 }
 
-/// Columns of one name that differ, and are compared as different types.
+/// Columns with the same name but different types or collations, which cannot be compared by an index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ColumnPair {
     pub(crate) schema: String,
@@ -29,13 +29,13 @@ pub(crate) struct ColumnPair {
 pub(crate) struct Mysql {
     pub(crate) variables: BTreeMap<String, String>,
     pub(crate) status: BTreeMap<String, String>,
-    /// Replication from a source, a row for each channel.
+    /// State of the replication from sources, one row per channel.
     pub(crate) sources: Vec<MysqlRow>,
     pub(crate) replicas: Option<usize>,
-    /// Settings that were changed while the server runs; `None` where the server does not report them.
+    /// Settings that were changed at run time; `None` where the server does not report them.
     pub(crate) run_time: Option<Vec<RunTimeSetting>>,
     pub(crate) columns: Option<Vec<ColumnPair>>,
-    /// Bytes of all InnoDB tables with their indexes.
+    /// Size of all InnoDB tables with their indexes, in bytes.
     pub(crate) innodb_bytes: Option<f64>,
     /// Process id of the server, where it runs on this host.
     pub(crate) pid: Option<u32>,
@@ -47,7 +47,7 @@ impl Mysql {
     /// Queries the server.
     ///
     /// # Errors
-    /// When its variables or status cannot be read. What else it refuses is left out.
+    /// When its variables or status cannot be read. Other facts that it refuses are left out.
     pub(crate) fn read(client: &MysqlClient, host: &HostFacts) -> anyhow::Result<Mysql> {
         let pairs = |statement: &str| -> anyhow::Result<BTreeMap<String, String>> {
             let rows = client.rows(statement)?.into_iter();
@@ -88,7 +88,7 @@ impl Mysql {
         Ok(found)
     }
 
-    /// A variable, as the server prints it.
+    /// Value of a variable, as the server prints it.
     pub(crate) fn variable(&self, name: &str) -> Option<&str> {
         self.variables.get(name).map(String::as_str)
     }
@@ -98,7 +98,7 @@ impl Mysql {
         self.variable(name)?.parse().ok()
     }
 
-    /// A variable that is ON or 1.
+    /// True if a variable is ON, 1 or YES; `None` where it does not exist.
     pub(crate) fn is_on(&self, name: &str) -> Option<bool> {
         let value = self.variable(name)?;
         Some(
@@ -140,14 +140,14 @@ impl Mysql {
         }
     }
 
-    /// A folder that a variable names; relative ones are in the data folder.
+    /// A folder that a variable names; a relative path is below the data folder.
     pub(crate) fn folder(&self, name: &str) -> Option<PathBuf> {
         let text = self.variable(name).filter(|text| !text.is_empty())?;
         let data = PathBuf::from(self.variable("datadir")?);
         Some(data.join(text.split([':', ';']).next().unwrap_or(text)))
     }
 
-    /// The server's process, if it runs on this host: its pid file names a server here.
+    /// Process id of the server, if its pid file names a server on this host.
     fn pid_here(&self, host: &HostFacts) -> Option<u32> {
         let pid: u32 = attribute(&self.folder("pid_file")?)?.parse().ok()?;
         let is_server = |pid: &u32| host.servers.iter().any(|server| server.pid == *pid);
@@ -155,7 +155,7 @@ impl Mysql {
     }
 }
 
-/// Settings that were made by SET GLOBAL, and are lost with the next start.
+/// Query for settings that were changed by SET GLOBAL, and are lost at the next start.
 fn run_time(is_mariadb: bool) -> &'static str {
     match is_mariadb {
         true => {
@@ -184,20 +184,20 @@ fn settings(rows: Vec<MysqlRow>) -> Vec<RunTimeSetting> {
     rows.filter_map(setting).collect()
 }
 
-/// Columns in an index, and those that name a row of another table, of tables of users.
+/// Query for the columns in an index or with a name such as `user_id`, of all tables that are not the server's own.
 const COLUMNS: &str = "SELECT table_schema AS s, table_name AS t, column_name AS c, data_type AS d, \
     column_type AS full, COALESCE(collation_name, '') AS coll FROM information_schema.columns \
     WHERE (column_key <> '' OR column_name LIKE '%\\_id') \
     AND table_schema NOT IN ('mysql', 'sys', 'information_schema', 'performance_schema') LIMIT 50000";
 
-/// Column names that tables share though the columns are never joined.
+/// Common column names, of columns that are not joined.
 const COMMON_COLUMNS: [&str; 14] = [
     "id", "name", "type", "kind", "status", "state", "key", "value", "code", "date", "time",
     "title", "version", "position",
 ];
 
-/// Names under which a column is joined: its own, where that is specific; and for the `id` of a table `users`,
-/// `user_id` and `users_id`.
+/// Names of columns with which a column may be joined: its own name, unless it is a common one; and `user_id` and
+/// `users_id` for the column `id` of a table `users`.
 fn joined_as(table: &str, column: &str) -> Vec<String> {
     let (table, column) = (table.to_lowercase(), column.to_lowercase());
     if column == "id" {
@@ -208,7 +208,7 @@ fn joined_as(table: &str, column: &str) -> Vec<String> {
     (!is_common).then_some(column).into_iter().collect()
 }
 
-/// Name of a family of types: an index serves comparisons within a family.
+/// Family of a column's type: an index can be used for comparisons within a family.
 fn family(data_type: &str, collation: &str) -> String {
     match data_type {
         "tinyint" | "smallint" | "mediumint" | "int" | "bigint" => "integer".to_owned(),
@@ -302,7 +302,7 @@ mod tests {
         assert_eq!(pairs(&[row("a", "int", ""), row("b", "bigint", "")]), 0);
         assert_eq!(pairs(&[row("a", "int", ""), row("b", "varchar", "x")]), 1);
         assert_eq!(pairs(&[row("a", "char", "x"), row("b", "varchar", "y")]), 1);
-        // A name without an underscore, one that says nothing, and a row of another table.
+        // A name without an underscore, a common name, and the id of another table.
         let of = |name: &str| {
             pairs(&[
                 named("a", name, "int", ""),

@@ -29,7 +29,7 @@ pub(crate) struct FileError {
 pub(crate) struct Statistics {
     /// Number of checkpoints by time.
     pub(crate) timed: f64,
-    /// Number of checkpoints by hand, or because the WAL had grown to `max_wal_size`.
+    /// Number of requested checkpoints: by a command, or because the WAL had grown to `max_wal_size`.
     pub(crate) requested: f64,
     /// Number of buffers that checkpoints wrote.
     pub(crate) checkpoint_buffers: f64,
@@ -46,7 +46,7 @@ pub(crate) struct Statistics {
     pub(crate) bytes: Option<f64>,
 }
 
-/// A tablespace in a folder of its own.
+/// A tablespace in its own folder.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub(crate) struct Tablespace {
     pub(crate) name: String,
@@ -62,9 +62,9 @@ pub(crate) struct Postgres {
     pub(crate) tablespaces: Vec<Tablespace>,
     /// The data folder; `None` where it is not on this host.
     pub(crate) folder: Option<PathBuf>,
-    /// Measurement of the WAL's sync methods; `None` where `--measure` did not ask for it.
+    /// Measurement of the WAL's sync methods; `None` without `--measure`, or where it failed.
     pub(crate) wal_sync: Option<WalSync>,
-    /// Reason for which these were not measured.
+    /// Reason why the sync methods could not be measured.
     pub(crate) unmeasured: Option<String>,
 }
 
@@ -115,11 +115,11 @@ impl Postgres {
         self.text(name)?.parse().ok()
     }
 
-    /// A setting of memory or disk in bytes, or of time in seconds.
+    /// A setting with a unit, converted to bytes or seconds.
     pub(crate) fn quantity(&self, name: &str) -> Option<f64> {
         let one = self.settings.get(name)?;
         let value: f64 = one.setting.parse().ok()?;
-        // A unit may be a multiple: 8kB of blocks, 16MB of segments before PostgreSQL 10.
+        // A unit may be a multiple: 8kB for blocks, 16MB for segments before PostgreSQL 10.
         let unit = one.unit.as_deref().unwrap_or("B");
         let name = unit.trim_start_matches(|c: char| c.is_ascii_digit());
         let count = &unit[..unit.len() - name.len()];
@@ -141,21 +141,21 @@ impl Postgres {
         Some(value * times * of_one)
     }
 
-    /// Version of the server by `server_version_num`, such as 150018.
+    /// Version of the server, from `server_version_num`, such as 150018; 0 where it is not known.
     pub(crate) fn version(&self) -> u32 {
         self.text("server_version_num")
             .and_then(|text| text.parse().ok())
             .unwrap_or(0)
     }
 
-    /// The share of blocks that were found in shared buffers.
+    /// Share of requested blocks that were found in shared buffers, from 0 to 1; `None` with too few requests.
     pub(crate) fn hit_share(&self) -> Option<f64> {
         let all = self.statistics.blocks_hit + self.statistics.blocks_read;
         (all >= 100_000.0).then(|| self.statistics.blocks_hit / all)
     }
 }
 
-/// The query of [`Statistics`]: checkpoints have a view of their own since PostgreSQL 17.
+/// Query for [`Statistics`]. Checkpoints have a separate view since PostgreSQL 17.
 fn statistics(version: u32) -> &'static str {
     macro_rules! query {
         ($view:literal, $timed:literal, $requested:literal, $written:literal) => {

@@ -4,7 +4,7 @@ use linux::Root;
 use linux::process::group_membership;
 use linux::root::{attribute, names_in};
 
-/// Programs that are taken for a database server.
+/// Names of programs that count as database servers.
 const PROGRAMS: [&str; 6] = [
     "mariadbd",
     "mysqld",
@@ -14,7 +14,7 @@ const PROGRAMS: [&str; 6] = [
     "clickhouse-serv",
 ];
 
-/// A limit of a process: `None` is unlimited.
+/// A limit of a process; `None` for unlimited.
 pub(crate) type Limit = Option<u64>;
 
 /// A running database server.
@@ -31,15 +31,15 @@ pub(crate) struct Server {
     pub(crate) threads: Option<u64>,
     /// Number of memory maps.
     pub(crate) maps: Option<u64>,
-    /// `pids.max` and `pids.current` of its control group, where that has a limit.
+    /// `pids.max` and `pids.current` of its control group; `None` without a limit.
     pub(crate) group: Option<(u64, u64)>,
-    /// The unit of systemd that runs it, such as `mariadb.service`.
+    /// Name of the systemd unit that runs it, such as `mariadb.service`.
     pub(crate) unit: Option<String>,
     /// NUMA nodes whose memory the process may use (`Mems_allowed_list`).
     pub(crate) nodes: Option<String>,
 }
 
-/// The servers by process id. Of PostgreSQL only the postmaster is one.
+/// The running servers, by process id. Of PostgreSQL's processes only the postmaster counts.
 pub(crate) fn servers(root: &Root) -> linux::Result<Vec<Server>> {
     let mut found = Vec::new();
     for name in names_in(&root.proc)? {
@@ -53,7 +53,7 @@ pub(crate) fn servers(root: &Root) -> linux::Result<Vec<Server>> {
     Ok(found.into_iter().map(|(server, _)| server).collect())
 }
 
-/// A server and its parent.
+/// The server with this process id, and the id of its parent; `None` for other programs.
 fn server(root: &Root, pid: u32) -> Option<(Server, u32)> {
     let folder = root.proc.join(pid.to_string());
     let program = attribute(&folder.join("comm"))?;
@@ -102,7 +102,7 @@ fn limit(limits: &str, name: &str) -> Option<(Limit, Limit)> {
     Some((one()?, one()?))
 }
 
-/// Limit and number of the processes of a control group, version 1 or 2 (cgroups(7)).
+/// Maximum and current number of processes of a control group, version 1 or 2 (cgroups(7)).
 fn group(root: &Root, cgroup: &str) -> Option<(u64, u64)> {
     let all = root.sys.join("fs/cgroup");
     let folder = groups(cgroup).find_map(|(controllers, path)| match controllers {
@@ -114,7 +114,7 @@ fn group(root: &Root, cgroup: &str) -> Option<(u64, u64)> {
     Some((number("pids.max")?, number("pids.current")?))
 }
 
-/// The unit of systemd, which names its control group.
+/// The systemd unit, from the name of the control group.
 fn unit(cgroup: &str) -> Option<String> {
     let mut names = groups(cgroup).filter_map(|(_, path)| path.split('/').next_back());
     names
@@ -122,7 +122,7 @@ fn unit(cgroup: &str) -> Option<String> {
         .map(str::to_owned)
 }
 
-/// The controllers of each hierarchy and the path in it; version 2, which stands last, has none.
+/// The controllers of each hierarchy and the path in it. Version 2, which is last, has no controllers.
 fn groups(cgroup: &str) -> impl Iterator<Item = (&str, &str)> {
     let groups = cgroup.lines().filter_map(group_membership);
     groups.map(|(controllers, path)| (controllers, path.trim_start_matches('/')))

@@ -1,6 +1,6 @@
 //! Statements that cannot use their index, which EXPLAIN reports in a note (MySQL: warning 1739; MariaDB 10.6.16 and
-//! later: note 1105). A statement is prepared, so that the server takes it for one statement whatever it holds, and
-//! is never executed: it is always the SELECT of [`select::as_select`] behind the word EXPLAIN.
+//! later: note 1105). The text is always EXPLAIN followed by the SELECT of [`select::as_select`], so that the statement
+//! itself is never executed. It is prepared, so that the server accepts only a single statement, whatever the text is.
 
 mod out_of_range;
 pub(crate) mod select;
@@ -16,21 +16,22 @@ use formats::slow_log::{Statement, distinct, parse};
 use select::as_select;
 use ui::format::hex;
 
-/// Maximum number of kinds of statements that are explained, and the time limit for that.
+/// Maximum number of kinds of statements that are explained.
 const MAX_STATEMENTS: usize = 200;
+/// Time limit for explaining all statements.
 const EXPLAIN_TIMEOUT: Duration = Duration::from_secs(60);
-/// Bytes of a slow log that are read, from its end.
+/// Maximum number of bytes of a slow log that are read, from its end.
 const MAX_SLOW_LOG_BYTES: usize = 16 << 20;
-/// Rows below which a table is read in no time without an index.
+/// Number of rows below which a full scan of a table is negligible.
 const FEW_ROWS: f64 = 100.0;
 
 /// A statement that cannot use its index.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct UnusableIndex {
     pub(crate) statement: Statement,
-    /// Reason in the server's words, or in ours for a literal out of range.
+    /// Reason: the server's note, or a sentence of this program for a literal out of range.
     pub(crate) reason: String,
-    /// Number of rows that EXPLAIN expects to be read.
+    /// Number of rows to read, as estimated by EXPLAIN.
     pub(crate) rows: Option<f64>,
 }
 
@@ -40,8 +41,9 @@ pub(crate) struct ExplainedStatements {
     /// The places that statements were taken from.
     pub(crate) sources: Vec<String>,
     pub(crate) explained: usize,
-    /// Number of statements that were left out, and the reason of the first.
+    /// Number of statements that were left out.
     pub(crate) left_out: usize,
+    /// Reason why the first of them was left out.
     pub(crate) why_left_out: Option<String>,
     /// True if the server reports an index that it cannot use.
     pub(crate) has_notes: bool,
@@ -57,7 +59,7 @@ pub(crate) struct ExplainedServer<'a> {
     pub(crate) slow_log: Option<&'a Path>,
 }
 
-/// Explains the statements of a file, or those that the server remembers.
+/// Explains the statements of a file, or those in the server's history.
 ///
 /// # Errors
 /// When the file cannot be read.
@@ -153,7 +155,8 @@ fn note(row: &MysqlRow) -> Option<String> {
     is_note.then(|| message.clone())
 }
 
-/// Statements that the server remembers: samples of digests (MySQL 8), the history of statements, the slow log.
+/// Statements in the server's history: samples of digests (MySQL 8), the statement history, the slow log. Adds their
+/// names to `sources`.
 fn remembered(server: &ExplainedServer<'_>, sources: &mut Vec<String>) -> Vec<Statement> {
     let mut found = Vec::new();
     for (source, query) in [

@@ -1,13 +1,13 @@
-//! Literals out of the range of an integer column. The server makes no note of one in a list, and reads the whole
-//! table.
+//! Literals out of the range of an integer column. For such a literal in a list the server reads the whole table,
+//! without a note.
 
 use crate::client::mysql::{MysqlClient, MysqlRow};
 use formats::slow_log::Statement;
 use formats::slow_log::tokens::{Token, TokenKind, tokens};
 use ui::format::hex;
 
-/// Finds an integer column that is compared with a text that is no number in its range, where the plan reads the
-/// whole table though an index is there.
+/// Sentence on an integer column that is compared with a text which is not a number in its range, where the plan reads
+/// the whole table although there is an index; `None` where there is no such column.
 pub(super) fn find(
     client: &MysqlClient,
     statement: &Statement,
@@ -58,7 +58,7 @@ fn compared(all: &[Token<'_>]) -> Vec<(String, String)> {
         if token.kind != TokenKind::Text {
             continue;
         }
-        // Back over the list, the parenthesis and the operator to the name.
+        // Skip the list, the parenthesis and the operator backwards, to the name of the column.
         let before = all[..at].iter().rev().find(|token| {
             let is_between = matches!(token.text, "," | "(" | "=" | "<" | ">" | "!")
                 || matches!(token.kind, TokenKind::Text | TokenKind::Number)
@@ -73,7 +73,7 @@ fn compared(all: &[Token<'_>]) -> Vec<(String, String)> {
     found
 }
 
-/// True if a text is a number that an integer type holds; `None` for other types.
+/// True if a text is a number in the range of an integer type; `None` for other types.
 fn fits(literal: &str, column_type: &str) -> Option<bool> {
     let full = column_type.to_lowercase();
     let name = full.split(['(', ' ']).next()?;

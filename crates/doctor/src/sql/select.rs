@@ -1,9 +1,10 @@
-//! The SELECT that reads the rows of a statement: EXPLAIN of it is never a change, and needs no right to change.
+//! Conversion of a statement to a SELECT that reads the same rows: EXPLAIN of it changes nothing, and needs no write
+//! privilege.
 
 use formats::slow_log::tokens::{Token, TokenKind, tokens};
 
-/// Functions that wait, lock or read files, which no statement is explained with: a server may evaluate a function of
-/// constants while it makes a plan.
+/// Functions that wait, lock or read files. Statements with them are not explained, since a server may evaluate
+/// functions of constants during planning.
 const REFUSED_FUNCTIONS: [&str; 9] = [
     "sleep",
     "benchmark",
@@ -19,7 +20,7 @@ const REFUSED_FUNCTIONS: [&str; 9] = [
 /// The statement as a SELECT.
 ///
 /// # Errors
-/// The reason why there is none, as a clause.
+/// The reason why it cannot be converted, as a clause.
 pub(crate) fn as_select(statement: &str) -> Result<String, &'static str> {
     let statement = statement.trim().trim_end_matches(';').trim();
     let all = tokens(statement).ok_or("it cannot be read")?;
@@ -69,7 +70,7 @@ fn find_outside_parentheses(all: &[Token<'_>], word: &str) -> Option<usize> {
     })
 }
 
-/// The text of tokens from one to before another.
+/// The text from the token `from` up to, but without, the token `to`; to the end without `to`.
 fn text_between<'a>(
     statement: &'a str,
     all: &[Token<'_>],

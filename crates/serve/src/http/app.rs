@@ -1,4 +1,4 @@
-//! State of the server, and the work that is done for a request.
+//! State of the server: sources, limits on concurrent reads, and a cache of answers.
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering::Relaxed;
@@ -17,29 +17,29 @@ use crate::sources::Sources;
 use crate::sources::pool::lock;
 use crate::verdicts::Engine;
 
-/// Requests that read sources at once; others wait.
+/// Maximum number of requests that read sources at the same time; further ones wait.
 const MAX_READERS: usize = 4;
-/// Time for which a request waits for its turn, and then for its answer.
+/// Time that a request may wait for a free reader, and then again for its answer.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(20);
-/// Time for which an answer is given again.
+/// Time for which a cached answer is valid.
 const CACHE_TIME: Duration = Duration::from_secs(2);
-/// The most answers that are kept, and their size in all.
+/// Maximum number of cached answers.
 const MAX_CACHED_ANSWERS: usize = 256;
 
-/// An answer that is kept.
+/// Time at which an answer was cached, and its body.
 type CachedAnswer = (Instant, Bytes);
 
 /// State of the server.
 pub(crate) struct App {
-    /// Sources of what is shown.
+    /// Ledger, stores of `tally`, Prometheus and markers.
     pub(crate) sources: Arc<Sources>,
     /// Verdicts.
     pub(crate) engine: Engine,
-    /// Tokens; without them all who reach the server may read and write.
+    /// Tokens; `None` lets every client read and write.
     pub(crate) tokens: Option<Tokens>,
-    /// Names under which it is reached.
+    /// Names under which clients reach the server.
     pub(crate) names: ServerNames,
-    /// True if browsers reach it by TLS.
+    /// True if browsers reach the server through TLS.
     pub(crate) secure: bool,
     /// Name of this host.
     pub(crate) hostname: String,
@@ -47,13 +47,13 @@ pub(crate) struct App {
     pub(crate) metrics: Arc<Metrics>,
     /// Events of the live page.
     pub(crate) live: super::live::LatestEvents,
-    /// True once the server ends.
+    /// Becomes true when the server shuts down.
     pub(crate) stop: watch::Receiver<bool>,
     readers: Semaphore,
     kept: Mutex<HashMap<String, CachedAnswer>>,
 }
 
-/// Parts of the state that do not begin empty.
+/// Fields of [`App`] that its creator provides.
 pub(crate) struct Parts {
     pub(crate) sources: Arc<Sources>,
     pub(crate) engine: Engine,
@@ -66,7 +66,7 @@ pub(crate) struct Parts {
 }
 
 impl App {
-    /// The state of these parts.
+    /// Creates the state, with an empty cache and counters at 0.
     pub(crate) fn new(parts: Parts) -> App {
         App {
             sources: parts.sources,
@@ -83,7 +83,7 @@ impl App {
         }
     }
 
-    /// Does work that reads sources, off the thread that serves.
+    /// Runs `work`, which reads sources and may block, on a blocking thread.
     ///
     /// # Errors
     /// Those of the work, and where it takes too long.
@@ -108,7 +108,8 @@ impl App {
         }
     }
 
-    /// An answer of a moment ago to the same question, or a new one.
+    /// Returns the cached answer to `question` if it is still valid, or else the result of `work`, which is then
+    /// cached.
     ///
     /// # Errors
     /// Those of the work, and where it takes too long.
@@ -132,7 +133,7 @@ impl App {
         Ok(answer)
     }
 
-    /// Counts an answer.
+    /// Counts an answer by its status, and the time that it took.
     pub(crate) fn count(&self, status: u16, time: Duration) {
         let metrics = &self.metrics;
         metrics.requests.fetch_add(1, Relaxed);

@@ -1,4 +1,4 @@
-//! Server-sent events: following what changes, and those who listen.
+//! Server-sent events of the live page: polls of Prometheus and of markers, and the viewers' connections.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -16,16 +16,16 @@ use super::live::event;
 use super::reply;
 use crate::documents::{Document as _, HostState, Markers};
 
-/// Viewers at once.
+/// Maximum number of concurrent viewers.
 const MAX_VIEWERS: u64 = 512;
-/// A comment is sent so often, so that a connection that is gone is noticed.
+/// Idle time after which a comment is sent, so that a broken connection is noticed.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// Interval of polls of Prometheus, and of markers.
 const SLOW_POLL: Duration = Duration::from_secs(5);
-/// Span of the markers that are sent.
+/// Age of the oldest markers that are sent, in hours.
 const MARKERS_HOURS: i64 = 24;
 
-/// Polls what changes slowly, until the server ends.
+/// Polls Prometheus and the markers until the server shuts down.
 pub(crate) async fn follow(app: Arc<App>) {
     let mut stop = app.stop.clone();
     loop {
@@ -38,7 +38,7 @@ pub(crate) async fn follow(app: Arc<App>) {
                 let is_seen = prometheus.now();
                 app.live.hosts.send_modify(|hosts| match is_seen {
                     Ok(seen) => *hosts = seen,
-                    // What was seen last is shown, as of then.
+                    // The last figures stay on the page, marked as stale and with their age.
                     Err(_) => hosts.iter_mut().for_each(|host| {
                         host.state = HostState::Stale;
                         host.age_s.0 += SLOW_POLL.as_secs_f64();
@@ -55,7 +55,7 @@ pub(crate) async fn follow(app: Arc<App>) {
             }
             Ok(())
         });
-        // The state of the source says what is wrong.
+        // The state of the source reports the error.
         let _ = polled.await;
     }
 }
@@ -66,7 +66,7 @@ fn markers(app: &App) -> anyhow::Result<Bytes> {
     Ok(event("markers", &Markers { markers }.json()))
 }
 
-/// A viewer, who is counted while this is there.
+/// Subscription of a viewer, who is counted until it is dropped.
 struct Viewer {
     app: Arc<App>,
     now: watch::Receiver<Bytes>,
@@ -81,7 +81,7 @@ impl Drop for Viewer {
 }
 
 impl Viewer {
-    /// The next event; `None` when the server ends.
+    /// The next event, or a comment after [`KEEP_ALIVE`]; `None` when the server shuts down.
     async fn next(&mut self) -> Option<Bytes> {
         let event = async {
             tokio::select! {
@@ -97,7 +97,7 @@ impl Viewer {
     }
 }
 
-/// Events from now on, the first at once. A viewer that does not keep up misses some; none is kept for it.
+/// Stream of events, beginning with the current state. Events are not queued: a slow viewer misses some.
 pub(crate) fn events(app: &Arc<App>) -> Result<Response, reply::Problem> {
     let viewers = &app.metrics.viewers;
     if viewers.fetch_add(1, Relaxed) >= MAX_VIEWERS {

@@ -1,4 +1,4 @@
-//! Requests that are answered at all: their host, their origin, their peer.
+//! Refusal of requests by their `Host`, `Origin` and `Sec-Fetch-Site` headers.
 
 use std::net::IpAddr;
 
@@ -7,15 +7,15 @@ use axum::http::{HeaderMap, Method, StatusCode, header};
 /// Names under which the server is reached.
 #[derive(Clone, Debug)]
 pub(crate) struct ServerNames {
-    /// True if only this host can connect.
+    /// True if the server listens on a loopback address.
     pub(crate) loopback: bool,
-    /// Names beside addresses and, on loopback, `localhost`; in lower case.
+    /// Further names in lower case, besides IP addresses and, on loopback, `localhost`.
     pub(crate) named: Vec<String>,
 }
 
 impl ServerNames {
-    /// True if a request for this host is meant for this server. A page of a foreign site that lets its name point here
-    /// (DNS rebinding) sends its own name.
+    /// True if `host` names this server. A foreign site whose name resolves to this server's address (DNS rebinding)
+    /// sends its own name instead.
     fn is_this_server(&self, host: &str) -> bool {
         let Some(name) = without_port(host) else {
             return false;
@@ -32,7 +32,7 @@ impl ServerNames {
     }
 }
 
-/// A host without its port: `[::1]:80` gives `[::1]`. `None` of what is no host.
+/// A host without its port: `[::1]:80` gives `[::1]`. `None` if `host` has no valid form.
 fn without_port(host: &str) -> Option<&str> {
     let end = match host.strip_prefix('[') {
         Some(rest) => rest.find(']')? + 2,
@@ -49,7 +49,7 @@ fn without_port(host: &str) -> Option<&str> {
 /// Status and text with which a request is refused.
 pub(crate) type Refusal = (StatusCode, &'static str);
 
-/// Checks a request's host, and the origin of one that changes something.
+/// Checks the host of a request and, if its method is neither GET nor HEAD, its origin.
 ///
 /// # Errors
 /// The refusal.
@@ -86,7 +86,7 @@ pub(crate) fn check(
     }
 }
 
-/// The value of a header that may be there once.
+/// The value of a header that may occur at most once.
 fn single(headers: &HeaderMap, name: header::HeaderName) -> Result<Option<&str>, Refusal> {
     let mut values = headers.get_all(&name).iter();
     let first = values.next();
@@ -100,7 +100,7 @@ fn single(headers: &HeaderMap, name: header::HeaderName) -> Result<Option<&str>,
     }
 }
 
-/// True if a body is JSON by its type.
+/// True if the content type is `application/json`.
 pub(crate) fn is_json(headers: &HeaderMap) -> bool {
     let text = headers
         .get(header::CONTENT_TYPE)

@@ -9,30 +9,30 @@ use super::reply::Problem;
 use crate::axis::Seconds;
 use crate::{verdicts, view};
 
-/// Length of a year.
+/// Length of a leap year in seconds.
 const YEAR: Seconds = 366 * 86_400;
-/// The longest span of a view.
+/// Maximum span of a view in seconds.
 const MAX_SPAN: Seconds = 3 * YEAR;
-/// The shortest span of a view.
+/// Minimum span of a view in seconds.
 const MIN_SPAN: Seconds = 60;
-/// Slots of a view that does not say how many.
+/// Number of slots of a view without the parameter `points`.
 const POINTS: usize = 600;
-/// The most slots.
+/// Maximum number of slots.
 const MAX_POINTS: usize = 1000;
-/// The most disks that are named.
+/// Maximum number of `disk` parameters; further ones are ignored.
 const MAX_DISKS: usize = 64;
 
-/// Parameters, in order.
+/// Names and values of the query's parameters, in order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Params(pub(crate) Vec<(String, String)>);
 
 impl Params {
-    /// The value of a parameter; empty counts as none.
+    /// The first value of a parameter that is not empty.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.all(name).next()
     }
 
-    /// Values of a parameter that may be there several times.
+    /// All values of a parameter that are not empty.
     pub(crate) fn all(&self, name: &str) -> impl Iterator<Item = &str> {
         self.0
             .iter()
@@ -49,7 +49,8 @@ impl Params {
         tag.transpose().map_err(Problem::misused)
     }
 
-    /// The span: `from` and `to`, or `last`, or else the last so many seconds.
+    /// The span as its start and end: from `from` to `to`, or the time `last` before the end, or else `usual` seconds
+    /// before the end. Without `to`, it ends now. `longest` is its maximum length.
     pub(crate) fn span(
         &self,
         usual: Seconds,
@@ -91,7 +92,7 @@ impl Params {
         })
     }
 
-    /// The moment as of which verdicts are drawn: now, or one before.
+    /// The time whose state the verdicts show: `as_of`, but at most `now`.
     pub(crate) fn as_of(&self, now: Seconds) -> Result<Seconds, Problem> {
         let as_of = self.get("as_of").map(moment).transpose()?;
         Ok(as_of.map_or(now, |as_of| as_of.min(now)))
@@ -108,7 +109,7 @@ impl Params {
         })
     }
 
-    /// Span of markers; all without one.
+    /// Span of the markers; unlimited if the request names none.
     pub(crate) fn markers(&self, now: Seconds) -> Result<(Timestamp, Timestamp), Problem> {
         let is_named = ["from", "to", "last"]
             .iter()
@@ -134,7 +135,7 @@ impl Params {
     }
 }
 
-/// A moment: seconds since 1970, or as `--from` of other verbs.
+/// Parses a time: seconds since 1970, or the format of `--from` of other verbs.
 fn moment(text: &str) -> Result<Seconds, Problem> {
     let seconds = match text.parse::<f64>() {
         Ok(seconds) => Timestamp::from_second(seconds.floor() as i64)
@@ -144,7 +145,7 @@ fn moment(text: &str) -> Result<Seconds, Problem> {
     Ok(seconds.as_second())
 }
 
-/// A length of time: `10m`, `1d`, `2w`, `1y`.
+/// Parses a duration such as `10m`, `1d`, `2w` or `1y`.
 fn length(text: &str) -> Result<Seconds, Problem> {
     let (text_of, unit) = match text.strip_suffix(['y', 'w']) {
         Some(number) if text.ends_with('y') => (format!("{number}d"), 366),

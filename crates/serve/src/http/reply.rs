@@ -9,22 +9,23 @@ use crate::documents::{self, Document as _};
 use ui::PROMETHEUS_TEXT;
 use ui::format::hex;
 
-/// Policy of all pages: nothing inline, nothing from elsewhere.
+/// Content security policy of all pages but reports: no inline scripts or styles, nothing from other sites.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
-/// Policy of a report, which is a page of its own: it runs as if it came from nowhere, and cannot reach this server.
+/// Content security policy of a report. The sandbox gives it an opaque origin, so that its scripts cannot use this
+/// server's API.
 const REPORT_POLICY: &str = "sandbox allow-scripts allow-downloads; frame-ancestors 'none'";
 
-/// A refusal or a failure, with a sentence.
+/// An error answer.
 #[derive(Clone, Debug)]
 pub(crate) struct Problem {
     /// Status of the answer.
     pub(crate) status: StatusCode,
-    /// A sentence.
+    /// What is wrong, as a sentence.
     pub(crate) text: String,
 }
 
 impl Problem {
-    /// A problem.
+    /// An error answer with this status and sentence.
     pub(crate) fn new(status: u16, text: impl Into<String>) -> Problem {
         Problem {
             status: StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
@@ -32,14 +33,14 @@ impl Problem {
         }
     }
 
-    /// The request is not understood.
+    /// Status 400: the request has an invalid parameter or body.
     pub(crate) fn misused(text: impl Into<String>) -> Problem {
         Problem::new(400, text)
     }
 }
 
 impl From<anyhow::Error> for Problem {
-    /// A source that does not answer.
+    /// Status 503: a source failed.
     fn from(error: anyhow::Error) -> Problem {
         Problem::new(503, ui::exit::sentence(&error))
     }
@@ -68,7 +69,7 @@ impl IntoResponse for Problem {
     }
 }
 
-/// An answer of a type.
+/// An answer of media type `kind`, which is not cached.
 pub(crate) fn typed(kind: &'static str, body: impl Into<Body>) -> Response {
     let mut response = Response::new(body.into());
     let headers = response.headers_mut();
@@ -82,7 +83,7 @@ pub(crate) fn json(body: impl Into<Body>) -> Response {
     typed("application/json", body)
 }
 
-/// Plain text.
+/// Metrics in Prometheus' text format.
 pub(crate) fn text(body: impl Into<Body>) -> Response {
     typed(PROMETHEUS_TEXT, body)
 }
@@ -99,7 +100,7 @@ pub(crate) fn csv(name: &str, body: impl Into<Body>) -> Response {
     response
 }
 
-/// A page, which a browser keeps and asks about.
+/// A page with an entity tag; status 304 if the browser's copy is current.
 pub(crate) fn page(request: &HeaderMap, body: String) -> Response {
     let digest = Sha256::digest(body.as_bytes());
     let tag = format!("\"{}\"", hex(&digest[..12]));
@@ -137,7 +138,7 @@ pub(crate) fn report(body: Vec<u8>) -> Response {
     response
 }
 
-/// A file whose path has its content's hash, compressed where the browser takes that.
+/// A file whose path has its content's hash, compressed if the browser accepts gzip.
 pub(crate) fn asset(request: &HeaderMap, asset: &'static crate::pages::Asset) -> Response {
     let takes_gzip = request
         .get(header::ACCEPT_ENCODING)
@@ -160,7 +161,7 @@ pub(crate) fn asset(request: &HeaderMap, asset: &'static crate::pages::Asset) ->
     response
 }
 
-/// True if `Accept-Encoding` takes gzip.
+/// True if this value of `Accept-Encoding` accepts gzip.
 fn takes_gzip(codings: &str) -> bool {
     codings.split(',').any(|coding| {
         let (name, quality) = coding.split_once(';').unwrap_or((coding, ""));
@@ -172,7 +173,7 @@ fn takes_gzip(codings: &str) -> bool {
     })
 }
 
-/// Headers that each answer carries.
+/// Adds the security headers that every answer has.
 pub(crate) fn harden(response: &mut Response, secure: bool) {
     let headers = response.headers_mut();
     let fixed = [

@@ -1,4 +1,4 @@
-//! Routes of pages, of the API, and of what machines ask for.
+//! Routes of pages, of the API, of metrics and of the health check.
 
 use std::sync::Arc;
 
@@ -22,9 +22,9 @@ use crate::documents::{Document, Marker, Markers, Race, Run, Runs, Verdicts};
 use crate::pages::{self, Frame, Page};
 use crate::{markers, view};
 
-/// Bytes of a body.
+/// Maximum size of a request's body in bytes.
 const MAX_BODY_BYTES: usize = 64 << 10;
-/// The most runs of a report.
+/// Maximum number of runs in a report.
 const MAX_REPORT_RUNS: usize = 8;
 
 /// State of all handlers.
@@ -176,7 +176,7 @@ async fn tags(State(app): Shared) -> ApiResult {
     Ok(reply::json(body))
 }
 
-/// A question as the key of its answer.
+/// Key of a request in the cache of answers.
 fn key(name: &str, params: &Params) -> String {
     format!("{name} {:?}", params.0)
 }
@@ -242,7 +242,7 @@ fn listed(app: &App, params: &Params) -> Result<Runs, Problem> {
     let read = app.sources.ledger.read(|ledger| {
         let runs = ledger.list(&filter)?.into_iter().map(run_row).collect();
         let work = ledger.list_work(None)?;
-        // A key with a dot is that of a late answer to the run before the dot.
+        // A key with a dot belongs to a late answer to the run whose key is before the dot.
         let is_race = |kind: &str, key: &str| match kind {
             "fleet" => !key.contains('.'),
             _ => kind == "sweep",
@@ -312,7 +312,7 @@ async fn runs_csv(State(app): Shared, Query(pairs): Pairs) -> ApiResult {
     Ok(reply::csv("runs", table.text()))
 }
 
-/// Reads the ledger for something that is in it, or is not.
+/// Returns what `work` reads from the ledger; status 404 if there is no ledger.
 fn of_ledger<R>(
     app: &App,
     work: impl Fn(&ledger::Ledger) -> Result<R, ui::exit::Failure>,
@@ -507,7 +507,7 @@ async fn metrics(State(app): Shared) -> Response {
     reply::text(app.metrics.text(&states))
 }
 
-/// Health: the server answers. A source that is away is no reason to restart it.
+/// Health check: succeeds while the server answers, even if a source fails, since a restart would not help.
 async fn healthz() -> Response {
     reply::text("ok\n")
 }

@@ -1,4 +1,4 @@
-//! Accepting connections, with bounds on their number, bytes and time, and an orderly end.
+//! Accepts connections, limits their number, size and time, and shuts down gracefully.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -18,35 +18,35 @@ use tokio_rustls::TlsAcceptor;
 use super::stream::TimedStream;
 use crate::metrics::Metrics;
 
-/// Connections at once. One that comes when all are taken is closed at once.
+/// Maximum number of concurrent connections; further ones are closed immediately.
 pub(crate) const MAX_CONNECTIONS: usize = 1024;
-/// Bytes of a request's head.
+/// Maximum size of a request's head in bytes.
 const HEAD: usize = 16 << 10;
-/// Headers of a request.
+/// Maximum number of headers of a request.
 const MAX_HEADERS: usize = 64;
-/// Time for a head, also of the next request of a connection, and for the handshake of TLS.
+/// Time limit for the TLS handshake, and for each request's head, from the end of the request before.
 const HEAD_TIME: Duration = Duration::from_secs(10);
-/// Time for a client to take a part of an answer.
+/// Time limit for a single write of an answer.
 const WRITE_TIME: Duration = Duration::from_secs(20);
-/// Wait after a connection that could not be taken: there may be no descriptor left.
+/// Wait after a failed `accept`, for instance because all file descriptors are in use.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
-/// Time for answers that are under way when the server ends.
+/// Time for unfinished answers when the server shuts down.
 const END_TIME: Duration = Duration::from_secs(5);
 
 /// Everything that is needed to accept connections.
 pub(crate) struct Acceptor {
-    /// Socket that connections come from.
+    /// Listening socket.
     pub(crate) listener: TcpListener,
-    /// TLS, if this ends it.
+    /// TLS, if the server terminates it.
     pub(crate) tls: Option<TlsAcceptor>,
-    /// The only peer that is served.
+    /// If not `None`, connections from other addresses are closed.
     pub(crate) only: Option<IpAddr>,
     /// Counters.
     pub(crate) metrics: Arc<Metrics>,
 }
 
 impl Acceptor {
-    /// Serves until `stop` says so, and then ends what is under way.
+    /// Serves until `stop` is true, then gives open connections [`END_TIME`] to finish.
     pub(crate) async fn run(self, router: Router, mut stop: watch::Receiver<bool>) {
         let slots = Arc::new(Semaphore::new(MAX_CONNECTIONS));
         loop {
@@ -90,7 +90,7 @@ async fn connect(
     match tls {
         None => serve(stream, router, stop).await,
         Some(tls) => {
-            // Of a client that fails at this there is nothing to tell.
+            // A failed handshake is the client's error, and is not reported.
             if let Ok(Ok(stream)) = timeout(HEAD_TIME, tls.accept(stream)).await {
                 serve(stream, router, stop).await;
             }
@@ -111,7 +111,7 @@ async fn serve(
         .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
     tokio::pin!(connection);
     tokio::select! {
-        // Of a client that breaks off there is nothing to tell.
+        // A connection that the client aborts is not reported.
         _ = connection.as_mut() => return,
         _ = stop.wait_for(|stop| *stop) => {}
     }

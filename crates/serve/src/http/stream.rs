@@ -1,4 +1,4 @@
-//! Connections that do not wait forever for a client to take an answer.
+//! Connections with a time limit on writes, for clients that do not read their answers.
 
 use std::io;
 use std::pin::Pin;
@@ -8,16 +8,16 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep};
 
-/// A stream on which each write ends within a time.
+/// A stream whose writes fail with `TimedOut` if they block for longer than `limit`.
 pub(crate) struct TimedStream<S> {
     stream: S,
     limit: Duration,
-    /// The end of the write that waits.
+    /// Time at which the write that blocks fails.
     deadline: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S> TimedStream<S> {
-    /// The stream with a limit.
+    /// Adds the time limit to a stream.
     pub(crate) fn new(stream: S, limit: Duration) -> TimedStream<S> {
         TimedStream {
             stream,
@@ -26,7 +26,7 @@ impl<S> TimedStream<S> {
         }
     }
 
-    /// The result of a write, or the error of one that waits for too long.
+    /// The result of a write, or `TimedOut` if the write has blocked for longer than the limit.
     fn bounded<T>(
         &mut self,
         cx: &mut Context<'_>,

@@ -1,4 +1,4 @@
-//! TLS.
+//! TLS of the server.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ use watch::tls::{TlsOptions, server_config};
 /// Acceptor of TLS with a certificate chain and its key.
 ///
 /// # Errors
-/// When they cannot be read, or do not belong together.
+/// When a file cannot be read, or the key does not match the certificate.
 pub(crate) fn acceptor(certificate: &Path, key: &Path) -> anyhow::Result<TlsAcceptor> {
     let read = |path: &Path| {
         fs::read(path).map_err(|error| anyhow::anyhow!(linux::remedy::unread(path, &error)))

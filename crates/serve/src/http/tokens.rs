@@ -1,4 +1,4 @@
-//! Tokens, of which only hashes are kept, and the sessions of browsers that have signed in with one.
+//! Tokens, stored as hashes only, and sessions of browsers that have signed in with a token.
 
 use std::collections::HashMap;
 use std::fs;
@@ -14,13 +14,14 @@ use sha2::{Digest as _, Sha256};
 use crate::sources::pool::lock;
 use ui::format::hex;
 
-/// Bytes of a token and of a session: none can be guessed, so that its hash needs no salt and no work.
+/// Length of the secret of a token or session in bytes. It cannot be guessed, so a plain hash, without salt or
+/// stretching, is enough.
 const SECRET_BYTES: usize = 32;
-/// Time after which a browser signs in again.
+/// Time after which a session expires.
 const SESSION_TIME: Duration = Duration::from_secs(12 * 3600);
-/// The most sessions; the oldest goes first.
+/// Maximum number of sessions; a further one replaces the oldest.
 const MAX_SESSIONS: usize = 1000;
-/// The most lines of a token file.
+/// Maximum number of lines of a token file.
 const MAX_FILE_LINES: usize = 1000;
 
 /// SHA-256 of a secret.
@@ -29,14 +30,14 @@ type Hash = [u8; 32];
 /// Permission of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Role {
-    /// See all.
+    /// Read everything.
     Read,
-    /// See all, and set markers.
+    /// Read everything, and set markers.
     Write,
 }
 
 impl Role {
-    /// The word for it in the file.
+    /// The role's word in the token file.
     fn name(self) -> &'static str {
         match self {
             Role::Read => "read",
@@ -55,7 +56,7 @@ struct Entry {
 /// A browser that has signed in.
 struct Session {
     began: Instant,
-    /// Hash of the token that it signed in with.
+    /// Hash of the token that the browser signed in with.
     token: Hash,
 }
 
@@ -70,10 +71,10 @@ pub(crate) struct Tokens {
 }
 
 impl Tokens {
-    /// The tokens of a file.
+    /// Reads a token file.
     ///
     /// # Errors
-    /// When it cannot be read, has no token, or others may write it.
+    /// When the file cannot be read, has no token, or other users may write it.
     pub(crate) fn open(path: &Path) -> anyhow::Result<Tokens> {
         let entries = read(path)?;
         Ok(Tokens {
@@ -83,7 +84,7 @@ impl Tokens {
         })
     }
 
-    /// The entries as the file has them now. One that cannot be read any more lets nobody in.
+    /// The current entries of the file, which is read again when it has changed; empty if it can no longer be read.
     fn entries(&self) -> Vec<Entry> {
         let mut read_before = lock(&self.read);
         let now = stamp(&self.path);
@@ -93,7 +94,7 @@ impl Tokens {
         read_before.1.clone()
     }
 
-    /// Role of a token; `None` of one that is not in the file.
+    /// Role of a token; `None` if the token is not in the file.
     pub(crate) fn role(&self, token: &str) -> Option<Role> {
         role_of(&self.entries(), &hash(token))
     }
@@ -121,9 +122,9 @@ impl Tokens {
         Ok(Some(secret))
     }
 
-    /// Role of a session; `None` of one that is over, or whose token was removed.
+    /// Role of a session; `None` if the session has expired or its token was removed.
     pub(crate) fn role_of_session(&self, secret: &str) -> Option<Role> {
-        // The table is keyed by the hash: the time of a look-up tells nothing about the secret.
+        // The table is keyed by the hash, so the time of a look-up reveals nothing about the secret.
         let token = lock(&self.sessions)
             .get(&hash(secret))
             .filter(|session| session.began.elapsed() < SESSION_TIME)?
@@ -137,7 +138,7 @@ impl Tokens {
     }
 }
 
-/// Role of a hash, in a time that does not depend on it.
+/// Role of the entry with a hash, found in a time that does not depend on the hash.
 fn role_of(entries: &[Entry], hash: &Hash) -> Option<Role> {
     let mut found = None;
     for entry in entries {
@@ -231,7 +232,7 @@ fn entry(line: &str) -> Option<Entry> {
 /// Adds a token to a file, and returns it.
 ///
 /// # Errors
-/// When the file cannot be written, or is no token file.
+/// When the file cannot be written, or is not a token file.
 pub(crate) fn add(path: &Path, role: Role, name: &str) -> anyhow::Result<String> {
     if name.chars().any(char::is_control) {
         bail!("the name of a token is one line");
@@ -275,7 +276,7 @@ mod tests {
         assert_eq!(tokens.sign_in("wrong").unwrap(), None);
         let session = tokens.sign_in(&write_token).unwrap().unwrap();
         assert_eq!(tokens.role_of_session(&session), Some(Role::Write));
-        // The secret of a session is no token, and a token no session.
+        // A session's secret is not accepted as a token, nor a token as a session.
         assert_eq!(tokens.role(&session), None);
         assert_eq!(tokens.role_of_session(&write_token), None);
         let kept: String = text

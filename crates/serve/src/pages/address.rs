@@ -1,8 +1,8 @@
-//! Addresses of views: the query of a page with parts of it replaced.
+//! Addresses of pages: the query of the current page with some parameters replaced.
 
 use form_urlencoded::Serializer;
 
-/// A query as it came.
+/// Names and values of the request's query.
 pub(super) struct Query(Vec<(String, String)>);
 
 impl Query {
@@ -16,7 +16,7 @@ impl Query {
         )
     }
 
-    /// The first value of a key; empty where there is none.
+    /// The first value of a key; empty if the key does not occur.
     pub(super) fn get(&self, key: &str) -> &str {
         let found = self.0.iter().find(|(other, _)| other == key);
         found.map_or("", |(_, value)| value)
@@ -32,7 +32,7 @@ impl Query {
         )
     }
 
-    /// The address of `path` with this query, in another range of time.
+    /// The address of `path` with this query, with its range of time replaced.
     pub(super) fn in_range(&self, path: &str, range: &[(&str, &str)]) -> String {
         let kept = self
             .0

@@ -1,4 +1,5 @@
-//! Files of the pages, each with the hash of its content in its path, so that it never changes.
+//! Style sheets, scripts and icon of the pages. The path of each has the hash of its content, so that browsers can
+//! cache it without limit.
 
 use std::io::Write as _;
 use std::sync::LazyLock;
@@ -34,7 +35,7 @@ impl Asset {
     }
 }
 
-/// Memory is all that could fail, and there is none that could.
+/// The bytes compressed with gzip. Writing to memory does not fail.
 fn compressed(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
     let _ = encoder.write_all(bytes);
@@ -52,7 +53,7 @@ pub(super) struct Assets {
 
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
-/// Two bars of response times, with a disk below.
+/// Icon of the site: three bars above a disk.
 const ICON: &str = "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 16 16\"><path fill=\"#0072b2\" d=\"M1 3h4v8H1z\"/>\
     <path fill=\"#d55e00\" d=\"M6 6h4v5H6z\"/><path fill=\"#008a63\" d=\"M11 1h4v10h-4z\"/><path fill=\"#5a5f66\" d=\"M1 13h14v2H1z\"/></svg>";
 
@@ -69,7 +70,7 @@ pub(super) static ASSETS: LazyLock<Assets> = LazyLock::new(|| Assets {
     icon: Asset::new("icon", "svg", "image/svg+xml", ICON),
 });
 
-/// The file at a path; `None` where there is none, or it has other content now.
+/// The file at a path; `None` if no file has this name and hash.
 pub(crate) fn asset(path: &str) -> Option<&'static Asset> {
     let all = [
         &ASSETS.style,

@@ -7,7 +7,7 @@ use super::assets::ASSETS;
 pub(crate) struct Frame<'a> {
     /// Path of the page.
     pub(crate) path: &'a str,
-    /// Query of the page's address, as it came.
+    /// Query of the page's address, unchanged.
     pub(crate) query: &'a str,
     /// True if the reader may set markers.
     pub(crate) can_write: bool,
@@ -15,7 +15,7 @@ pub(crate) struct Frame<'a> {
     pub(crate) signed_in: bool,
 }
 
-/// A frame as templates use it.
+/// The frame in the form that templates use.
 pub(super) struct FrameView<'a> {
     pub(super) path: &'a str,
     pub(super) query: address::Query,

@@ -32,7 +32,7 @@ pub(super) fn runs(frame: FrameView<'_>, runs: &Runs) -> Result<String, askama::
     .render()
 }
 
-/// The document of `compare --json`, as far as it is shown.
+/// The fields of the document of `compare --json` that the page shows.
 #[derive(Deserialize)]
 struct Comparison {
     a: String,
@@ -47,10 +47,10 @@ struct Phase {
     direction: String,
     a: RunFigures,
     b: RunFigures,
-    /// `None` where phases cannot be compared.
+    /// `None` if the phases cannot be compared.
     ratio: Option<Interval>,
     slower: bool,
-    /// `None` where there is no interval.
+    /// `None` if there is no interval.
     difference_shown: Option<bool>,
 }
 

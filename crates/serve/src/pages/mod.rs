@@ -33,27 +33,27 @@ pub(crate) enum Page<'a> {
     Compare(&'a str),
     /// Markers that were set.
     Markers(&'a documents::Markers),
-    /// Text of a terminal.
+    /// Terminal output as text.
     Text {
         /// Heading of the page.
         title: &'a str,
         /// The lines.
         text: &'a str,
-        /// Path of the same as JSON.
+        /// Path of the same document as JSON.
         json: &'a str,
     },
-    /// Asks for a token.
+    /// Form for a token.
     SignIn {
-        /// True if the last one was not known.
+        /// True if the last token was wrong.
         failed: bool,
         /// Path to return to.
         next: &'a str,
     },
     /// An error.
     Problem {
-        /// Status of HTTP.
+        /// HTTP status.
         status: u16,
-        /// A sentence.
+        /// What is wrong, as a sentence.
         text: &'a str,
     },
 }

@@ -1,4 +1,4 @@
-//! The page Now.
+//! The page Now: hosts and the current figures of their disks.
 
 use askama::Template;
 
@@ -24,10 +24,10 @@ pub(super) fn page(frame: FrameView<'_>, now: &NowDocument) -> Result<String, as
     .render()
 }
 
-/// Deepest level that is set in.
+/// Maximum indentation of a row, in levels.
 const MAX_INDENT: usize = 3;
 
-/// Disks with the depth of each: what others lie on is below the first of them.
+/// Disks in the order of the rows, each with its depth. A disk that others lie on follows the first of those.
 fn tree(disks: &[DiskNow]) -> Vec<(&DiskNow, usize)> {
     let mut rows: Vec<(&DiskNow, usize)> = Vec::with_capacity(disks.len());
     let is_below = |disk: &&DiskNow| disks.iter().any(|other| other.lies_on.contains(&disk.name));
@@ -35,7 +35,7 @@ fn tree(disks: &[DiskNow]) -> Vec<(&DiskNow, usize)> {
     for disk in top {
         add(&mut rows, disks, disk, 0);
     }
-    // Of a circle, which the kernel does not allow, none is at the top.
+    // Disks of a cycle, which the kernel does not allow, are below no top disk.
     for disk in below {
         add(&mut rows, disks, disk, 0);
     }

@@ -24,7 +24,7 @@ struct View<'a> {
     document: String,
 }
 
-/// Most rows of the table of response times.
+/// Maximum number of rows of the table of response times.
 const ROWS: usize = 24;
 
 pub(super) fn page(frame: FrameView<'_>, view: &ResponseTimes) -> Result<String, askama::Error> {
@@ -50,7 +50,7 @@ pub(super) fn page(frame: FrameView<'_>, view: &ResponseTimes) -> Result<String,
     .render()
 }
 
-/// JSON that cannot end the element that it is in.
+/// JSON with `<` escaped, so that it cannot close the script element around it.
 fn for_script(json: &str) -> String {
     json.replace('<', "\\u003c")
 }

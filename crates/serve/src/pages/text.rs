@@ -1,11 +1,11 @@
-//! Figures and moments as text. `assets/serve.js` writes the same figures the same way.
+//! Formats figures and times as text. `assets/serve.js` formats them in the same way.
 
 use jiff::Timestamp;
 
 use crate::documents::{DiskNow, HostSource, HostState, RoundedFigure};
 use ui::format;
 
-/// Sign of a figure that is not known.
+/// Text in place of an unknown figure.
 const UNKNOWN: &str = "–";
 
 fn known(figure: RoundedFigure, word: impl Fn(f64) -> String) -> String {
@@ -15,7 +15,7 @@ fn known(figure: RoundedFigure, word: impl Fn(f64) -> String) -> String {
     }
 }
 
-/// A figure as a number; a sign where it is not known.
+/// A figure as a number; [`UNKNOWN`] if the figure is not known.
 pub(super) fn number(figure: &RoundedFigure) -> String {
     known(*figure, format::number)
 }
@@ -25,7 +25,7 @@ pub(super) fn mib(bytes: &RoundedFigure) -> String {
     known(*bytes, |bytes| format::number(bytes / 1_048_576.0))
 }
 
-/// A response time or latency, of milliseconds.
+/// A response time or latency, given in milliseconds.
 pub(super) fn duration(ms: &RoundedFigure) -> String {
     known(*ms, |ms| format::latency((ms * 1e6).round() as u64))
 }
@@ -38,13 +38,13 @@ pub(super) fn percent(share: &RoundedFigure) -> String {
     })
 }
 
-/// Length of a bar of 100.
+/// Length of a bar for a share, from 0 to 100.
 pub(super) fn bar(share: &RoundedFigure) -> String {
     let share = share.0.clamp(0.0, 1.0);
     format!("{:.1}", if share.is_nan() { 0.0 } else { share * 100.0 })
 }
 
-/// The check or rebuild of an array that is under way; empty where there is none.
+/// The check or rebuild that runs on an array; empty if none does.
 pub(super) fn array_work(disk: &DiskNow) -> &str {
     let array = disk.array.as_ref().filter(|array| array.is_at_work());
     array.map_or("", |array| &array.action)
@@ -63,7 +63,7 @@ pub(super) fn moment(at: &Timestamp) -> String {
     at.strftime("%Y-%m-%d %H:%M:%S").to_string()
 }
 
-/// A length of time in words.
+/// A duration in words.
 pub(super) fn span(seconds: &i64) -> String {
     let (many, unit) = match *seconds {
         s if s >= 86_400 && s % 86_400 == 0 => (s / 86_400, "day"),
@@ -82,12 +82,12 @@ pub(super) fn age(seconds: &RoundedFigure) -> String {
     known(*seconds, |seconds| span(&(seconds.round() as i64)))
 }
 
-/// A text, or the sign of what is not known.
+/// The text, or [`UNKNOWN`] if it is `None`.
 pub(super) fn or_dash(text: &Option<String>) -> &str {
     text.as_deref().unwrap_or(UNKNOWN)
 }
 
-/// A text, or none.
+/// The text, or an empty one if it is `None`.
 pub(super) fn or_empty(text: &Option<String>) -> &str {
     text.as_deref().unwrap_or_default()
 }
@@ -130,7 +130,7 @@ pub(super) struct Ratio {
 }
 
 impl Ratio {
-    /// A ratio whose interval is not known.
+    /// A ratio without an interval.
     pub(super) fn alone(mean: RoundedFigure) -> Ratio {
         let unknown = RoundedFigure(f64::NAN);
         Ratio {
@@ -169,7 +169,7 @@ impl Ratio {
     }
 }
 
-/// A factor with two digits after the point, or fewer of a large one.
+/// A factor with two decimals, or fewer if it is large.
 fn factor(ratio: f64) -> String {
     match ratio {
         ratio if ratio < 9.995 => format!("{ratio:.2}×"),

@@ -16,7 +16,7 @@ struct View<'a> {
     view: &'a Verdicts,
     controls: Controls<'a>,
     verdicts: Vec<VerdictView<'a>>,
-    /// True where a source does not answer, so that there may be more.
+    /// True if a source did not answer, so that verdicts may be missing.
     is_partial: bool,
     json: String,
     csv: String,
@@ -27,7 +27,7 @@ struct VerdictView<'a> {
     word: &'static str,
     sign: &'static str,
     rows: Vec<Row>,
-    /// Response times around it.
+    /// Address of the response times around the verdict.
     href: String,
 }
 

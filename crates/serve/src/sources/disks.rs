@@ -1,4 +1,4 @@
-//! Disks and hosts on a time axis, whatever the source.
+//! Series of disks and hosts on a time axis, in a form common to all sources.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,13 +14,13 @@ use crate::documents::{DiskLines, DiskName, HostLines, OpenFinding};
 pub(crate) struct DiskSeries {
     /// Mean latency in ms.
     pub(crate) await_ms: SlotFigures,
-    /// I/Os a second.
+    /// I/Os per second.
     pub(crate) iops: SlotFigures,
     /// Share of the time in which a request was in flight.
     pub(crate) busy: SlotFigures,
     /// Mean number of requests in flight.
     pub(crate) queue: SlotFigures,
-    /// Names of the devices that it lies on: its I/O is theirs too.
+    /// Names of the devices that it lies on, which carry its I/O.
     pub(crate) lies_on: BTreeSet<String>,
 }
 
@@ -40,21 +40,21 @@ pub(crate) struct HostSeries {
 pub(crate) struct Hosts {
     /// Hosts by name.
     pub(crate) hosts: BTreeMap<String, HostSeries>,
-    /// Findings that are open.
+    /// Findings that have not ended.
     pub(crate) findings: Vec<OpenFinding>,
 }
 
-/// Disks that are examined closely.
+/// Choice of the disks whose figures are read in full.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ExaminedDisks<'a> {
-    /// Names, as `disk` or `host/disk`; empty for the busiest.
+    /// Names, as `disk` or `host/disk`; empty chooses the busiest disks.
     pub(crate) named: &'a [String],
-    /// The most of them.
+    /// Maximum number of disks.
     pub(crate) most: usize,
 }
 
 impl Hosts {
-    /// Adds what another source knows. Of a host that both know the first is kept.
+    /// Adds the hosts of another source, except those that `self` already has.
     pub(crate) fn extend(&mut self, other: Hosts) {
         let Hosts { hosts, findings } = other;
         for finding in findings {
@@ -77,7 +77,7 @@ impl Hosts {
         all.into_iter().map(|(name, _)| name).collect()
     }
 
-    /// Disks of a choice that are known, the busiest first.
+    /// The chosen disks that have data, the busiest first.
     pub(crate) fn chosen(&self, choice: ExaminedDisks<'_>) -> Vec<DiskName> {
         let is_named = |disk: &DiskName| {
             let is = |name: &String| {
@@ -205,7 +205,7 @@ pub(crate) fn severity(severity: record::Severity) -> &'static str {
     }
 }
 
-/// Bounds of an axis as moments.
+/// Start and end of an axis as timestamps.
 pub(crate) fn span(axis: &Axis) -> (Timestamp, Timestamp) {
     (
         crate::axis::timestamp(axis.from()),

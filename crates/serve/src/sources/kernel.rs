@@ -1,4 +1,4 @@
-//! This host's disks now, watched while the server runs.
+//! Current figures of this host's disks, sampled while the server runs.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
@@ -19,24 +19,24 @@ use crate::documents::{
 
 /// Interval of samples.
 const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
-/// Age beyond which figures are no longer of now.
+/// Age from which figures are stale.
 const STALE_AGE: Duration = Duration::from_secs(5);
 
-/// The last sample, with the findings that last.
+/// The last sample, with the findings that have not ended.
 #[derive(Default)]
 struct LastSample {
     host: Option<(Instant, HostNow)>,
     error: Option<(String, Timestamp)>,
 }
 
-/// A thread that watches this host's counters.
+/// A thread that samples this host's counters.
 pub(crate) struct HostWatch {
     seen: Arc<Mutex<LastSample>>,
     stop: Arc<AtomicBool>,
 }
 
 impl HostWatch {
-    /// Begins to watch, on a thread of its own. `publish` is called after each sample.
+    /// Starts the thread, which calls `publish` after each sample.
     pub(crate) fn start(root: &Root, publish: impl Fn() + Send + 'static) -> HostWatch {
         let seen = Arc::new(Mutex::new(LastSample::default()));
         let stop = Arc::new(AtomicBool::new(false));
@@ -61,7 +61,7 @@ impl HostWatch {
         HostWatch { seen, stop }
     }
 
-    /// Present figures of this host, once there is a sample.
+    /// Current figures of this host; `None` before the first sample.
     pub(crate) fn host(&self) -> Option<HostNow> {
         let seen = lock(&self.seen);
         let (at, host) = seen.host.as_ref()?;
@@ -220,7 +220,7 @@ mod tests {
             ("check", 0.25, 5e6)
         );
         assert!(shown.is_at_work());
-        // It waits for another array's turn.
+        // The array waits for the check or rebuild of another one.
         state.position = None;
         assert!(!array(&state).is_at_work());
         state.action = None;

@@ -1,5 +1,5 @@
-//! Sources: the ledger, the stores of `tally`, Prometheus. Each may be away and come back; a page then shows what the
-//! others know.
+//! Sources: the ledger, the stores of `tally`, Prometheus and this host. While one fails, pages show the data of the
+//! others.
 
 pub(crate) mod disks;
 pub(crate) mod kernel;
@@ -26,9 +26,9 @@ pub(crate) struct Sources {
     pub(crate) ledger: Recordings,
     /// Stores of response times.
     pub(crate) stores: Stores,
-    /// Prometheus, if it is named.
+    /// Prometheus, if the arguments name a server.
     pub(crate) prometheus: Option<Prometheus>,
-    /// Present figures of this host's disks.
+    /// Current figures of this host's disks.
     pub(crate) kernel: HostWatch,
 }
 
@@ -41,7 +41,7 @@ impl Sources {
         states
     }
 
-    /// Tags, the busiest first; none where the stores are away.
+    /// Tags, the busiest first; empty if the stores cannot be read.
     pub(crate) fn tags(&self, now: Seconds) -> Vec<String> {
         let series = self.busiest(now);
         let mut tags: Vec<String> = Vec::new();
@@ -58,7 +58,7 @@ impl Sources {
         self.stores.busiest(now).unwrap_or_default()
     }
 
-    /// The selection that is named, or the busiest tag.
+    /// The given selection, or else the busiest tag.
     pub(crate) fn selection_or_busiest(
         &self,
         named: Option<&Selection>,
@@ -67,7 +67,7 @@ impl Sources {
         named.cloned().or_else(|| tags.first()?.parse().ok())
     }
 
-    /// Markers between two moments.
+    /// Markers between two times.
     ///
     /// # Errors
     /// When the ledger cannot be read.
@@ -75,7 +75,7 @@ impl Sources {
         self.ledger.markers(from, to)
     }
 
-    /// Hosts and disks on an axis. What a source that is away knows is missing; its state says so.
+    /// Hosts and disks on an axis. The data of a source that fails are missing; its state reports the error.
     pub(crate) fn hosts(
         &self,
         axis: &Axis,

@@ -1,4 +1,4 @@
-//! Connections that are kept between requests.
+//! Pool of connections to a source, reused between requests.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -6,10 +6,10 @@ use jiff::Timestamp;
 
 use crate::documents::{SourceDocument, SourceState};
 
-/// Connections that are kept for the next request.
+/// Maximum number of idle connections.
 const MAX_IDLE_CONNECTIONS: usize = 4;
 
-/// Connections to one source, and whether it answers.
+/// Idle connections to a source, and the error of its last use.
 pub(crate) struct Pool<T> {
     name: String,
     kind: &'static str,
@@ -28,18 +28,18 @@ impl<T> Pool<T> {
         }
     }
 
-    /// Uses a connection, which is opened where none is idle. One that failed is not used again: the next request opens
-    /// a new one.
+    /// Passes an idle connection to `work`, or a new one if none is idle or its use fails. A connection whose use fails
+    /// is closed.
     ///
     /// # Errors
-    /// Those of opening it and of its use, which the source's state then tells.
+    /// Those of `open` and of `work`; the source's state reports the last one.
     pub(crate) fn with<R>(
         &self,
         open: impl Fn() -> anyhow::Result<T>,
         work: impl Fn(&mut T) -> anyhow::Result<R>,
     ) -> anyhow::Result<R> {
         let idle = lock(&self.idle).pop();
-        // One that was idle may have been cut off meanwhile, which says nothing about the source.
+        // The other end may have closed an idle connection, which is not an error of the source.
         if let Some(mut connection) = idle
             && let Ok(answer) = work(&mut connection)
         {
@@ -89,7 +89,7 @@ impl<T> Pool<T> {
     }
 }
 
-/// The value, also where a thread has panicked with it.
+/// Locks a mutex, even if a thread has panicked while it held the lock.
 pub(crate) fn lock<T>(value: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     value.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -19,7 +19,7 @@ use client::Client;
 
 pub(crate) use client::Address;
 
-/// A series that is named on the command line: its name, and its expression.
+/// A series that the command line names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NamedExpression {
     /// Name of the series.
@@ -28,15 +28,15 @@ pub(crate) struct NamedExpression {
     pub(crate) query: String,
 }
 
-/// Time for which the scrape interval is taken to be as it was.
+/// Time for which the measured scrape interval is reused.
 const INTERVAL_KEPT: Duration = Duration::from_secs(300);
-/// Scrape interval where none can be seen.
+/// Scrape interval in seconds if it cannot be measured.
 const DEFAULT_SCRAPE_INTERVAL_S: f64 = 15.0;
-/// Samples that a rate needs: two, and one more for a scrape that comes late.
+/// Minimum window of a rate in scrape intervals: long enough for two samples, even if a scrape is late.
 const SAMPLES_OF_A_RATE: f64 = 2.5;
-/// Parts of a slot whose extremes are requested.
+/// Number of parts of a slot, whose means give the slot's minimum and maximum.
 const PARTS_PER_SLOT: i64 = 12;
-/// Series that one expression may have.
+/// Maximum number of series of an expression.
 const MAX_SAME_NAME: usize = 8;
 
 /// A server with Prometheus' query API.
@@ -47,7 +47,7 @@ pub(crate) struct Prometheus {
     interval: Mutex<Option<(Instant, f64)>>,
 }
 
-/// Figures of disks: the expression over a window.
+/// Expressions of the figures; `{D}` becomes the labels and `[W]` the window.
 const BUSY_EXPRESSION: &str = "rate(node_disk_io_time_seconds_total{D}[W])";
 const QUEUE: &str = "rate(node_disk_io_time_weighted_seconds_total{D}[W])";
 const IOPS: &str =
@@ -57,15 +57,15 @@ const PRESSURE: &str = "rate(node_pressure_io_waiting_seconds_total{D}[W])";
 const CPU: &str = "1-avg by (instance)(rate(node_cpu_seconds_total{mode=~\"idle|iowait\",D}[W]))*2";
 const FINDINGS: &str = "disksmith_finding_active";
 
-/// A figure of a disk that is gathered.
+/// Expression of a disk's figure, and the field of its series.
 type OfDisk = (
     &'static str,
     fn(&mut super::disks::DiskSeries) -> &mut SlotFigures,
 );
 
-/// The figure of all disks, by which some are chosen.
+/// The figure that is read for all disks, to choose the busiest.
 const RANKING_FIGURE: OfDisk = (BUSY_EXPRESSION, |disk| &mut disk.busy);
-/// Further figures of those.
+/// Figures that are read for the chosen disks only.
 const CHOSEN_DISK_FIGURES: [OfDisk; 3] = [
     (QUEUE, |disk| &mut disk.queue),
     (IOPS, |disk| &mut disk.iops),
@@ -80,7 +80,7 @@ fn expression(of: &str, window: i64, labels: &str) -> String {
 }
 
 impl Prometheus {
-    /// A server, which need not answer yet.
+    /// A server, which is not contacted yet.
     pub(crate) fn new(address: Address, named: Vec<NamedExpression>) -> Prometheus {
         let name = address.to_string();
         Prometheus {
@@ -105,7 +105,7 @@ impl Prometheus {
         self.pool.with(|| Ok(Client::new(&self.address)), work)
     }
 
-    /// Seconds between two samples, as the server has them.
+    /// Scrape interval in seconds, measured on the server's samples.
     fn interval(&self, client: &Client) -> anyhow::Result<f64> {
         if let Some((seen, interval)) = *lock(&self.interval)
             && seen.elapsed() < INTERVAL_KEPT
@@ -119,7 +119,7 @@ impl Prometheus {
         });
         let mut gaps: Vec<f64> = gaps.collect();
         gaps.sort_by(f64::total_cmp);
-        // Until there are some, it is searched for again.
+        // Without samples, the next request measures again.
         let Some(interval) = gaps.get(gaps.len() / 2).copied() else {
             return Ok(DEFAULT_SCRAPE_INTERVAL_S);
         };
@@ -127,13 +127,14 @@ impl Prometheus {
         Ok(interval)
     }
 
-    /// Window of a rate over a slot: no shorter than a rate needs.
+    /// Window of a rate in seconds: the slot, but at least the samples that a rate needs.
     fn window(&self, client: &Client, slot_s: i64) -> anyhow::Result<i64> {
         let least = (SAMPLES_OF_A_RATE * self.interval(client)?).ceil() as i64;
         Ok(slot_s.max(least).max(1))
     }
 
-    /// Hosts with their disks on an axis; of disks that are not chosen only how busy they are.
+    /// Hosts with their disks on an axis. Disks that are not chosen have only the share of time in which they were
+    /// busy.
     ///
     /// # Errors
     /// When the server does not answer.
@@ -176,7 +177,7 @@ impl Prometheus {
         })
     }
 
-    /// Adds the extremes within slots to some disks.
+    /// Adds the extremes within slots to the chosen disks.
     ///
     /// # Errors
     /// When the server does not answer.
@@ -253,7 +254,7 @@ impl Prometheus {
     /// The series of the command line on an axis. One that the server refuses is left out.
     pub(crate) fn named(&self, axis: &Axis) -> Vec<(String, SlotFigures)> {
         let read = |named: &NamedExpression| {
-            // A query that is refused says nothing about the server.
+            // A refused query is an error of the expression, not of the server.
             let answer = self.ask(|client| Ok(client.range(&named.query, axis)));
             let series = answer.ok()?.ok()?;
             let is_one = series.len() == 1;
@@ -305,13 +306,13 @@ fn widen(series: &Series, axis: &Axis, to: &mut SlotFigures) {
     }
 }
 
-/// A string of PromQL.
+/// A text as a quoted string of PromQL.
 fn quoted(text: &str) -> String {
     let escaped = text.replace('\\', "\\\\").replace('"', "\\\"");
     format!("\"{}\"", escaped.replace('\n', "\\n"))
 }
 
-/// A name as a regular expression that matches it alone.
+/// A name as a regular expression that matches only this name.
 fn literal(name: &str) -> String {
     let escape = |c: char| match c.is_alphanumeric() || c == '_' {
         true => c.to_string(),
@@ -320,7 +321,7 @@ fn literal(name: &str) -> String {
     name.chars().map(escape).collect()
 }
 
-/// Meaning of a finding, whose sentence metrics do not carry.
+/// Meaning of a finding's code, since metrics do not have the finding's own sentence.
 fn meaning(code: &str) -> &'static str {
     event_code(code).map_or("A finding of a newer version.", EventCode::meaning)
 }

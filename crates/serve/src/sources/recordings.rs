@@ -11,7 +11,7 @@ use super::pool::Pool;
 use crate::axis::{Axis, Value, seconds};
 use crate::documents::{Marker, SourceDocument};
 
-/// A ledger that is read. It need not be there yet.
+/// Reader of a ledger, whose file need not exist yet.
 pub(crate) struct Recordings {
     path: PathBuf,
     pool: Pool<Option<Ledger>>,
@@ -37,7 +37,7 @@ impl Recordings {
         self.pool.source()
     }
 
-    /// Reads the ledger; `None` where there is none yet.
+    /// Reads the ledger; `None` if its file does not exist yet.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -56,7 +56,7 @@ impl Recordings {
                     None => Ledger::open(&self.path)?,
                 };
                 let answer = work(&ledger)?;
-                // One that may only be read may be read as a file that does not change (`immutable`).
+                // A read-only ledger may be opened as a file that does not change (`immutable`).
                 *kept = Some(ledger).filter(Ledger::is_writable);
                 Ok(answer)
             },
@@ -64,7 +64,7 @@ impl Recordings {
         answer.map(Some)
     }
 
-    /// Markers between two moments.
+    /// Markers between two times.
     ///
     /// # Errors
     /// When the ledger cannot be read.
@@ -77,7 +77,7 @@ impl Recordings {
             .collect())
     }
 
-    /// Hosts that are recorded.
+    /// Names of the hosts with recordings.
     ///
     /// # Errors
     /// When the ledger cannot be read.
@@ -222,7 +222,7 @@ fn add_device(
     };
     let requests = iops(device).unwrap_or(0.0) * length;
     series.iops.add(slot, spread(iops), length);
-    // A latency counts as often as there were requests.
+    // A latency is weighted by the number of requests.
     series.await_ms.add(slot, spread(await_ms), requests);
     series.busy.add(slot, spread(busy), length);
     series
@@ -230,7 +230,7 @@ fn add_device(
         .add(slot, spread(|one| one.mean_in_flight), length);
 }
 
-/// I/Os a second.
+/// I/Os per second.
 pub(crate) fn iops(device: &DeviceSample) -> Option<f64> {
     device.all.iops.map(|iops| iops.0)
 }

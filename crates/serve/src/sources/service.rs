@@ -12,13 +12,13 @@ use super::pool::{Pool, lock};
 use crate::axis::{Axis, SlotFigures, Value};
 use crate::documents::{Line, RoundedFigure, SourceDocument, figures};
 
-/// The most periods that a view reads.
+/// Maximum number of periods that a view reads.
 const MAX_PERIODS: i64 = 2200;
 /// Time for which the list of tags is kept.
 const TAGS_KEPT: Duration = Duration::from_secs(30);
-/// Tags that a page offers.
+/// Maximum number of tags that a page offers.
 pub(crate) const MAX_OFFERED_TAGS: usize = 200;
-/// Length of a month at most.
+/// Maximum length of a month in seconds.
 const MAX_MONTH: Seconds = 31 * 24 * HOUR;
 
 /// Stores that are read as one.
@@ -60,7 +60,7 @@ impl Stores {
         self.pool.with(|| Ok(Reader::open(&self.addresses)?), work)
     }
 
-    /// Series by their number of recent events, the most first; those without any last.
+    /// Series by their number of requests in the last hour, then in the last day and year, each in descending order.
     ///
     /// # Errors
     /// When a store cannot be read.
@@ -100,7 +100,8 @@ impl Stores {
         self.read(|reader| Ok(reader.series()?))
     }
 
-    /// Roll-ups of a span, from the finest level that has not too many periods in it and still keeps its beginning.
+    /// Roll-ups of a span, from the finest level that has few enough periods in it, or, if there are none, from the
+    /// next coarser level that has some.
     ///
     /// # Errors
     /// When a store cannot be read.
@@ -166,7 +167,7 @@ fn rows_of(
     })
 }
 
-/// The finest level of which a span has not too many periods.
+/// The finest level of which a span has few enough periods.
 fn level_of(span: Seconds) -> RollUpLevel {
     match span {
         span if span <= MAX_PERIODS * 60 => RollUpLevel::Minute,
@@ -186,7 +187,7 @@ pub(crate) fn usual_length(level: RollUpLevel) -> Seconds {
 }
 
 impl Rows {
-    /// Axis of at most so many slots, each of whole periods of the level, that covers a span.
+    /// Axis that covers a span, of at most the given number of slots, each of whole periods of the level.
     pub(crate) fn axis(&self, from: Seconds, to: Seconds, slots: usize) -> Axis {
         let (level, zone) = (self.level, &self.zone);
         let length = usual_length(level);
@@ -279,11 +280,11 @@ impl ServiceFigures {
         self.each(|row| row.quantile(share))
     }
 
-    /// Requests a second.
+    /// Requests per second.
     pub(crate) fn requests_per_s(&self) -> Line {
         let counts = self.each(|row| Some(row.count));
         let pairs = counts.iter().zip(&self.lengths);
-        // No roll-up is no request: of a store that is read, only slots to come are not known.
+        // A slot without roll-ups had no requests; only future slots are unknown.
         let rates = pairs.map(|(count, length)| count / length);
         self.with_spread(&self.spread.rate, rates)
     }
@@ -310,12 +311,12 @@ impl ServiceFigures {
         self.each(|row| Some(row.values?.sum / row.count))
     }
 
-    /// Longest.
+    /// Maximum response time of each slot, in milliseconds.
     pub(crate) fn max_ms(&self) -> Vec<RoundedFigure> {
         figures(self.each(|row| Some(row.values?.max)))
     }
 
-    /// Share of each class of response times.
+    /// Share of the requests in each class of response times.
     pub(crate) fn shares(&self) -> Vec<Vec<RoundedFigure>> {
         let classes = self.bounds_ms.len() + 1;
         let share = |class: usize| {
@@ -354,15 +355,16 @@ impl ServiceFigures {
     }
 }
 
-/// True of a share that is neither nearly nothing nor nearly all in each slot: each figure that is compared costs the
-/// others some of their significance.
+/// True if a share is not close to 0 in all slots, nor close to 1 in all slots. Each further figure that is compared
+/// reduces the
+/// significance of the others.
 fn is_informative(shares: &[f64]) -> bool {
     const TOLERANCE: f64 = 0.002;
     let known = || shares.iter().filter(|share| share.is_finite());
     known().any(|share| *share > TOLERANCE) && known().any(|share| *share < 1.0 - TOLERANCE)
 }
 
-/// A series as a selection is written: `api.get;host=a`.
+/// A series in the syntax of a selection: `api.get;host=a`.
 pub(crate) fn written(series: &Series) -> String {
     let labels = series.labels.iter();
     let labels: String = labels

@@ -1,4 +1,4 @@
-//! A verdict as a document.
+//! Conversion of a verdict to its JSON document.
 
 use std::ops::Range;
 
@@ -14,15 +14,15 @@ use crate::documents::{
     self, Change, DiskChange, LoadChange, Marker, NamedCause, RoundedFigure, SeriesChange, TimeSpan,
 };
 
-/// Everything that a document is made of.
+/// Input of a verdict's document.
 pub(crate) struct View<'a> {
     /// The series.
     pub(crate) observed: &'a Observations,
-    /// Slots that were compared.
+    /// Slots that were compared, before and after the moment.
     pub(crate) windows: &'a Windows,
     /// Times of the slots.
     pub(crate) axis: &'a Axis,
-    /// Marker that the verdict is on; `None` of a moment without one.
+    /// Marker of the moment; `None` if the moment was found without a marker.
     pub(crate) marker: Option<&'a Marker>,
     /// Start of the first slot after the moment.
     pub(crate) at: Seconds,
@@ -71,7 +71,7 @@ impl View<'_> {
         }
     }
 
-    /// Level of a figure before and after.
+    /// Typical value of a figure before and after the moment.
     fn levels(&self, metric: ResponseFigure) -> (f64, f64) {
         let service = &self.observed.service;
         let values = match metric {
@@ -110,7 +110,7 @@ impl View<'_> {
     }
 }
 
-/// Mean of a share, geometric mean of a response time.
+/// Arithmetic mean of a share, geometric mean of a response time; values that are not finite are left out.
 fn typical(values: &[f64], is_share: bool) -> f64 {
     let known = values.iter().copied().filter(|value| value.is_finite());
     let (sum, count) = known

@@ -1,6 +1,6 @@
 //! Verdicts: moments of a tag's response times, and what changed at each.
 //!
-//! Moments are markers, and changes that are found without one. Each is judged from the slots around it, from the same
+//! Moments are markers, and changes found without a marker. Each is judged from the slots around it, from the same
 //! hours of earlier days, and from the disks and other series of these slots ([`study::verdict`]).
 
 mod document;
@@ -20,19 +20,19 @@ use crate::sources::Sources;
 use crate::sources::pool::lock;
 use moments::{FoundChange, Search};
 
-/// Slots that are compared on either side of a moment.
+/// Number of slots that are compared on either side of a moment.
 const WIDTH: usize = 40;
-/// Earlier days that are examined.
+/// Number of earlier days whose same hours are examined.
 const EARLIER_DAYS: i64 = 7;
-/// Length of a day.
+/// Length of a day in seconds.
 const DAY: Seconds = 86_400;
-/// Disks that a verdict examines, the busiest first.
+/// Maximum number of disks that a verdict examines, the busiest first.
 const MAX_DISKS: usize = 32;
-/// The longest span.
+/// Maximum span of verdicts in seconds.
 pub(crate) const MAX_SPAN: Seconds = 7 * DAY;
-/// Time after which a slot is complete: what comes later is rare.
+/// Time after its end, in seconds, at which a slot counts as complete; later data are rare.
 const SLOT_DELAY: Seconds = 30;
-/// The most verdicts that are remembered.
+/// Maximum number of cached verdicts.
 const MAX_CACHED_VERDICTS: usize = 2000;
 
 /// Subject of a verdict: tag, span and host.
@@ -59,7 +59,7 @@ struct Key {
     after: (Seconds, Seconds),
 }
 
-/// Judges moments, and remembers what it concluded.
+/// Judges moments, and caches the verdicts.
 pub(crate) struct Engine {
     slot_s: i64,
     search: Search,
@@ -92,7 +92,7 @@ impl Engine {
     ) -> Verdicts {
         let tags = sources.tags(now);
         let selection = sources.selection_or_busiest(question.selection.as_ref(), &tags);
-        // Without its source there is none; the state of the source says so.
+        // If a source fails there are no verdicts; the state of the source reports the error.
         let judge = |selection| self.judge_span(sources, selection, question, now);
         let verdicts = selection.as_ref().map(judge).and_then(Result::ok);
         Verdicts {
@@ -129,8 +129,8 @@ impl Engine {
         let name = crate::sources::service::written(&selection.0);
         let mut found = self.search.changes(&name, &axis, &service);
         let markers = sources.markers(timestamp(axis.from()), timestamp(axis.to() + margin))?;
-        // A change that its verdict does not confirm is none, and must not cut off the windows of its neighbours: then
-        // these are judged anew.
+        // A change that its verdict does not confirm is dropped. It must not limit the windows of its neighbours, so
+        // these are judged again.
         let (places, judged) = loop {
             let places = places(&axis, &markers, &found);
             let judged: Vec<Option<Verdict>> = places

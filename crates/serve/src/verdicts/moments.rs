@@ -9,23 +9,23 @@ use study::verdict::ServiceTimes;
 use crate::axis::{Axis, Seconds};
 use crate::sources::pool::lock;
 
-/// Slots that are searched together. The time of a search grows with the square.
+/// Number of slots of a block, which is searched as a whole. The time of a search grows with its square.
 const BLOCK: usize = 120;
-/// Distance of two blocks: a change is taken from the block in whose middle it lies.
+/// Distance of two blocks in slots. Blocks overlap; a change is taken from the block in whose middle it lies.
 const BLOCK_STEP: usize = BLOCK / 2;
 /// Slots within which two moments are one: fewer could not be compared, after the one that is left out.
 const SAME_MOMENT_SLOTS: usize = MIN_STRETCH_SLOTS;
-/// The most blocks that are remembered.
+/// Maximum number of cached blocks.
 const MAX_CACHED_BLOCKS: usize = 10_000;
 
 /// A change that was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FoundChange {
-    /// First slot after it.
+    /// First slot after the change.
     pub(crate) slot: usize,
 }
 
-/// True if a change at a slot may be that of a marker at another.
+/// True if a change at one slot may belong to a marker at another.
 pub(crate) fn is_one(marked: usize, found: usize) -> bool {
     found.abs_diff(marked) <= SAME_MOMENT_SLOTS
 }
@@ -33,14 +33,14 @@ pub(crate) fn is_one(marked: usize, found: usize) -> bool {
 /// A block of a figure of a tag, up to the last slot that is complete.
 type Key = (String, &'static str, Seconds, Seconds);
 
-/// Searches for changes, and remembers where there were some.
+/// Searches for changes, and caches the results by block.
 #[derive(Default)]
 pub(crate) struct Search {
     known: Mutex<HashMap<Key, Vec<ChangePoint>>>,
 }
 
 impl Search {
-    /// Changes of a tag's response times, in order.
+    /// Changes of a tag's response times, in order of time.
     pub(crate) fn changes(
         &self,
         tag: &str,
@@ -53,7 +53,7 @@ impl Search {
             .flat_map(|(name, values)| self.of_figure((tag, name), axis, values));
         let mut found: Vec<ChangePoint> = found.collect();
         found.sort_by(|one, other| one.p.total_cmp(&other.p));
-        // What is found in two figures, or at the seam of two blocks, is one change, where it is clearest.
+        // Changes in two figures, or at the seam of two blocks, are merged into the clearest of them.
         let mut slots: Vec<usize> = Vec::new();
         for ChangePoint { at, .. } in found {
             if slots.iter().all(|slot| !is_one(*slot, at)) {
@@ -74,7 +74,7 @@ impl Search {
         let Some(first) = starts.first() else {
             return Vec::new();
         };
-        // Blocks begin at the same moments whatever is requested, so that they are found again.
+        // Blocks begin at the same times for every request, so that cached results can be reused.
         let length = BLOCK_STEP as i64 * axis.slot_s();
         let lead = (length - first.rem_euclid(length)) % length;
         let lead = usize::try_from(lead / axis.slot_s()).unwrap_or(0);
@@ -120,7 +120,7 @@ impl Search {
     }
 }
 
-/// Changes within a stretch. Slots without requests are left out: they are no change of a response time.
+/// Changes within a range of slots. Slots without requests are left out: they have no response time.
 fn search(values: &[f64]) -> Vec<ChangePoint> {
     let known: Vec<usize> = (0..values.len())
         .filter(|at| values[*at].is_finite())

@@ -68,7 +68,7 @@ pub(crate) fn clause(metric: ResponseFigure, shift: &Shift, levels: (f64, f64)) 
     }
 }
 
-/// A figure that did not change beyond chance.
+/// Sentence on a figure without a significant change.
 pub(crate) fn no_change(metric: ResponseFigure, shift: &Shift, levels: (f64, f64)) -> String {
     let seen = match metric {
         ResponseFigure::Above(_) => format!("it {}", between(levels)),
@@ -222,7 +222,7 @@ fn disk(disk: &DiskEvidence) -> String {
     format!("{latency}{equal}{began}.")
 }
 
-/// A probability with as many digits as matter.
+/// A probability as text: with three decimals, or `p < 0.001`.
 struct PValue(f64);
 
 impl std::fmt::Display for PValue {

@@ -1,4 +1,4 @@
-//! Verdict of a check, from figures against their bounds, findings, and gaps.
+//! Verdict of a check, from figures and their thresholds, findings, and gaps in the data.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use study::watch::{EventCode, WatchEvent};
 
 use crate::thresholds::{Metric, Range, Thresholds};
 
-/// State of a check, the worst last.
+/// State of a check, in ascending order of severity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Status {
     Ok,
@@ -27,7 +27,7 @@ impl Status {
         }
     }
 
-    /// The status with which a plugin ends.
+    /// Exit status of a plugin.
     pub(super) fn number(self) -> u8 {
         match self {
             Status::Ok => 0,
@@ -38,7 +38,7 @@ impl Status {
     }
 }
 
-/// Mean of the known values over some of the intervals.
+/// Mean of a figure, over the intervals in which it is known.
 #[derive(Clone, Copy, Debug, Default)]
 struct Mean {
     sum: f64,
@@ -64,8 +64,9 @@ struct Sums {
     iops: Mean,
     busy: Mean,
     in_flight: Mean,
-    /// Number of requests whose time is known, and the sum of their times, in seconds.
+    /// Number of requests whose latency is known.
     timed: f64,
+    /// Sum of the latencies of these requests, in seconds.
     waited: f64,
 }
 
@@ -95,16 +96,16 @@ impl Sums {
 #[derive(Debug, Default)]
 pub(super) struct Observations {
     devices: BTreeMap<String, Sums>,
-    /// Events by their numbers.
+    /// Events by their ids.
     pub(super) events: BTreeMap<u64, WatchEvent>,
     pressure: Mean,
-    /// Named devices that were never there.
+    /// Named devices that did not exist in any interval.
     pub(super) missing: Vec<String>,
 }
 
 /// A figure and its thresholds.
 struct Figure {
-    /// The device's name; `None` of a figure of the host.
+    /// The device's name; `None` for a figure of the host.
     device: Option<String>,
     metric: Metric,
     /// Value of the figure; `None` where the kernel does not report it.
@@ -155,7 +156,7 @@ impl Observations {
         figures
     }
 
-    /// Reasons for which this is no answer, or only an answer in part.
+    /// Reasons why the check has no result, or only a partial one.
     fn gaps(&self, figures: &[Figure]) -> Vec<(Status, String)> {
         let mut gaps: Vec<String> = Vec::new();
         if self.devices.is_empty() && self.missing.is_empty() {
@@ -166,7 +167,7 @@ impl Observations {
                 .iter()
                 .map(|name| format!("{name} was not seen")),
         );
-        // An old kernel times no array, but all disks; the bound holds for those.
+        // An old kernel measures no latency of arrays, but of all disks: the threshold applies to these.
         let bounded = figures.iter().filter(|figure| figure.is_bounded());
         let metrics: BTreeSet<Metric> = bounded.map(|figure| figure.metric).collect();
         for metric in metrics {
@@ -178,7 +179,7 @@ impl Observations {
         gaps.into_iter().map(|gap| (Status::Unknown, gap)).collect()
     }
 
-    /// True if a device was there in any interval.
+    /// True if a device existed in any interval.
     pub(super) fn has(&self, name: &str) -> bool {
         self.devices.contains_key(name)
     }
@@ -196,7 +197,7 @@ impl Observations {
         problems.extend(self.gaps(&figures));
         let status = problems.iter().map(|(status, _)| *status).max();
         let status = status.unwrap_or(Status::Ok);
-        // The worst first; what is only worth knowing is said where nothing is wrong.
+        // The worst first; notes are reported only where nothing is wrong.
         problems.sort_by_key(|(status, _)| std::cmp::Reverse(*status));
         let mut sentences: Vec<String> = problems.into_iter().map(|(_, text)| text).collect();
         if sentences.is_empty() {
@@ -238,7 +239,7 @@ impl Figure {
         self.warning.is_some() || self.critical.is_some()
     }
 
-    /// The figure in words: `await 0.3ms`.
+    /// The figure as text, such as `await 0.3ms`.
     fn figure_text(&self) -> String {
         let value = self.value.map_or_else(
             || "unknown".to_owned(),
@@ -387,7 +388,7 @@ mod tests {
         assert_eq!(status, Status::Unknown);
         assert!(line.contains("pressure is not known here"), "{line}");
         assert!(line.contains("'pressure'=U;50;;0;100"), "{line}");
-        // What is known to be bad is worse.
+        // A warning is worse than an unknown state.
         assert_eq!(
             blind.judge(&at("pressure=50%,busy=20%"), &none, false).0,
             Status::Warning
@@ -410,7 +411,7 @@ mod tests {
         let none = Thresholds::default();
         let (_, line) = seen.judge(&none, &none, false);
         assert!(line.contains("'md_home_iops'=10;"), "{line}");
-        // An old kernel does not time it.
+        // An old kernel does not measure the array's latency.
         assert!(
             line.contains("'md_home_await'=U;;;0 'md_home_busy'=U"),
             "{line}"

@@ -1,4 +1,4 @@
-//! The arrays of software RAID: their progress from `/proc/mdstat`, and what changes rarely from sysfs.
+//! The arrays of software RAID: their progress from `/proc/mdstat`, and facts that change rarely from sysfs.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use record::sample::{ArraySample, Member, SyncAction};
 
 use super::device_registry::DeviceRegistry;
 
-/// Longest time between two readings of errors and mismatches, which sysfs has in a file for each member.
+/// Maximum time between two readings of errors and mismatches, for which sysfs has a file per member.
 const REREAD_INTERVAL: Nanos = Nanos::from_secs(10);
 
 /// The arrays of the host.
@@ -40,7 +40,7 @@ impl Arrays {
         }
     }
 
-    /// Reads the state of the arrays. True if anything but their progress changed.
+    /// Reads the state of the arrays. Returns true if anything except their progress changed.
     pub(super) fn poll(&mut self) -> bool {
         let Some(file) = &mut self.file else {
             return false;
@@ -62,7 +62,7 @@ impl Arrays {
         !same
     }
 
-    /// Reads sysfs again where the last reading is old, or the arrays changed.
+    /// Reads sysfs again, if the last reading is old or the arrays changed.
     pub(super) fn keep_fresh(&mut self, now: Nanos, root: &Root, devices: &Devices) {
         let old = self.last.is_none_or(|last| now - last >= REREAD_INTERVAL);
         if !self.lines.is_empty() && (old || self.is_due) {
@@ -83,7 +83,7 @@ impl Arrays {
             self.details.clear();
             return;
         }
-        // An array that is being taken down cannot be listed for a moment; it is gone the next time.
+        // An array that is being stopped cannot be listed for a moment; it is gone at the next reading.
         let arrays = md::arrays(root, devices).unwrap_or_default();
         self.details = arrays
             .into_iter()
@@ -94,7 +94,7 @@ impl Arrays {
             .collect();
     }
 
-    /// State of an array; `None` where the device is none.
+    /// State of an array; `None` for other devices.
     pub(super) fn sample(&self, name: &str, registry: &DeviceRegistry) -> Option<ArraySample> {
         let line = self.lines.iter().find(|line| line.name == name)?;
         let details = self.details.get(name);
@@ -114,8 +114,8 @@ impl Arrays {
     }
 }
 
-/// Number of members that are missing. At levels that cannot do without a member md does not count them, and reports
-/// only that the array is broken.
+/// Number of missing members. At levels without redundancy md does not count them, and reports only that the array is
+/// broken.
 fn degraded(line: &ArrayLine, array: Option<&md::Array>) -> Option<u32> {
     let counted = line
         .wanted_and_working
@@ -127,8 +127,8 @@ fn degraded(line: &ArrayLine, array: Option<&md::Array>) -> Option<u32> {
     }
 }
 
-/// Sync action of an array. `/proc/mdstat` has the present one, and calls a repair a resync; sysfs is more exact, but
-/// was read a while ago.
+/// Sync action of an array. `/proc/mdstat` has the current one, but calls a repair a resync; sysfs is more exact, but
+/// was read earlier.
 fn action(line: &ArrayLine, array: Option<&md::Array>) -> Option<SyncAction> {
     let known = array.and_then(|array| SyncAction::from_name(array.action.as_deref()?));
     match (line.action, known) {

@@ -1,16 +1,16 @@
-//! Times of samples: by the time of day, by a clock that stands still while the machine sleeps, and by one
-//! that does not (clock_gettime(2)).
+//! Times of samples: the time of day, a clock that stops while the machine is suspended, and one that does not
+//! (clock_gettime(2)).
 
 use jiff::Timestamp;
 use record::Nanos;
 use record::sample::{Gap, SampleTime};
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
-/// Least step of the time of day that is taken for a jump: the clocks are read one after the other, and the time of
-/// day is slewed.
+/// Minimum step of the time of day that counts as a jump: the clocks are read one after the other, and the time of day
+/// is slewed.
 const MIN_CLOCK_JUMP: Nanos = Nanos::from_secs(1);
 
-/// Reading of the clocks at a moment.
+/// Reading of all clocks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ClockReading {
     /// The time of day.
@@ -57,7 +57,7 @@ pub(super) struct Timeline {
 }
 
 impl Timeline {
-    /// Moves on to a reading. `None` when less than `least` has passed.
+    /// Interval from the last reading to this one; `None` where less than `least` has passed.
     pub(super) fn advance(&mut self, now: ClockReading, least: Nanos) -> Option<ReadingInterval> {
         let Some(last) = self.last else {
             self.last = Some(now);
@@ -101,7 +101,7 @@ impl Timeline {
 mod tests {
     use super::*;
 
-    /// Milliseconds by each clock.
+    /// Reading with these milliseconds of each clock.
     fn reading(wall: i64, monotonic: u64, boot: u64) -> ClockReading {
         ClockReading {
             wall: Timestamp::from_millisecond(1_700_000_000_000 + wall).unwrap(),

@@ -1,4 +1,4 @@
-//! Identities of devices: each gets a number when it is first seen, which no other ever has.
+//! Identities of devices: each gets a unique id when it is first seen.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -11,54 +11,54 @@ use linux::{Root, md};
 use record::Nanos;
 use record::sample::{Device, DeviceId, DeviceKind, DeviceNumber, SampleTime, disks_of_partition};
 
-/// Longest time between two readings of sysfs, since members come and go silently.
+/// Maximum time between two readings of sysfs, since members are added and removed without notice.
 const RESCAN_INTERVAL: Nanos = Nanos::from_secs(60);
-/// Part of the time, as one in so many, that may be spent on reading sysfs: on a host of thousands of devices that
-/// takes a while.
+/// Divisor of the time that may be spent on reading sysfs, which takes long on a host with thousands of devices: at
+/// most one part in this number.
 const SYSFS_TIME_DIVISOR: u32 = 50;
-/// Number of departed devices that are remembered.
+/// Maximum number of removed devices whose identity is kept.
 const MAX_REMOVED_DEVICES: usize = 1000;
 
-/// Counters of a device in one reading of the kernel's.
+/// Counters of a device in one reading.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DeviceReading {
     /// Major and minor number of the device.
     pub(super) number: DeviceNumber,
     /// Counters of the device.
     pub(super) stats: DiskStats,
-    /// Counts since the last reading; `None` at the first, and when one went back.
+    /// Counts since the last reading; `None` at the first one, and when a counter went back.
     pub(super) moved: Option<DiskStats>,
-    /// Counters that this kernel has.
+    /// Fields that this kernel counts.
     pub(super) counted: CountedFields,
     /// True if a counter went back.
     pub(super) reset: bool,
 }
 
-/// A device that is there.
+/// A device that exists.
 struct KnownDevice {
     device: Arc<Device>,
     stats: DiskStats,
     /// The reading in which it was last seen.
     reading: u64,
-    /// Place of the device in the order of names.
+    /// Rank of the device in the order of names.
     rank: u32,
-    /// True if it may be another device of the same name: its counters went back, or it was away.
+    /// True if it may be another device with the same name: its counters went back, or it was absent from a reading.
     doubtful: bool,
     presence: DevicePresence,
 }
 
-/// Usability of a device.
+/// Presence of a device, by its size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum DevicePresence {
-    /// The device has had no size yet, as a drive without a medium.
+    /// The device has had no size yet, like a drive without a medium.
     Empty,
-    /// The device is there.
+    /// The device has a size.
     There,
-    /// The device was there and is no longer, though the kernel may still count for it.
+    /// The device had a size and has none any more, though the kernel may still count for it.
     Gone,
 }
 
-/// Marks by which a device is known again when it comes back.
+/// Attributes by which a removed device is recognized when it returns.
 #[derive(PartialEq, Eq)]
 struct RemovedEntry {
     id: DeviceId,
@@ -68,7 +68,7 @@ struct RemovedEntry {
     sequence: u64,
 }
 
-/// The devices that are there, with their identities.
+/// The existing devices, with their identities.
 pub(super) struct DeviceRegistry {
     root: Root,
     known: HashMap<DeviceNumber, KnownDevice>,
@@ -110,7 +110,7 @@ impl DeviceRegistry {
         }
     }
 
-    /// Counts the last reading of sysfs as if it had taken so long.
+    /// Sets the duration of the last reading of sysfs.
     #[cfg(test)]
     pub(super) fn slow_down(&mut self, cost: Duration) {
         self.cost = cost;
@@ -146,11 +146,11 @@ impl DeviceRegistry {
         let known = self.known.get_mut(&line.number);
         match known.filter(|known| known.device.name == line.name) {
             Some(known) => {
-                // A reading that it was missing from would be part of the difference.
+                // If the device was absent from the last reading, the difference would span two intervals.
                 let before = (known.reading + 1 == self.reading).then_some(known.stats);
                 seen.moved = before.and_then(|before| line.stats.moved_since(&before));
                 seen.reset = before.is_some() && seen.moved.is_none();
-                // One that was away for a reading may have come back as another.
+                // A device that was absent from a reading may be another one now.
                 let is_doubtful = seen.moved.is_none();
                 known.stats = line.stats;
                 known.reading = self.reading;
@@ -162,7 +162,7 @@ impl DeviceRegistry {
         seen
     }
 
-    /// Adds a device that was not there in the last reading.
+    /// Adds a device that was not in the last reading.
     fn add_device(&mut self, line: &DiskStatsLine<'_>) {
         self.changed = true;
         let id = self.take_id();
@@ -184,8 +184,8 @@ impl DeviceRegistry {
         }
     }
 
-    /// Ends a reading. Returns the devices that were there in the one before and are no longer. `sized` are those
-    /// that have a size; `None` where that is not known.
+    /// Ends a reading. Returns the devices that have disappeared since the previous one. `sized` are the devices that
+    /// have a size; `None` where it is not known.
     pub(super) fn end_reading(
         &mut self,
         sized: Option<&HashSet<DeviceNumber>>,
@@ -233,7 +233,8 @@ impl DeviceRegistry {
         }
     }
 
-    /// True if sysfs is to be read again: devices came or went, something else changed, or it was long ago.
+    /// True if sysfs is to be read again: devices were added or removed, something else changed, or the last reading is
+    /// old.
     pub(super) fn is_due(&mut self, now: Nanos, changed: bool) -> bool {
         self.changed |= changed || self.seen != self.known.len();
         let Some(last) = self.last_refresh else {
@@ -254,7 +255,7 @@ impl DeviceRegistry {
     /// Reads the devices' facts from sysfs again.
     pub(super) fn refresh(&mut self, root: &Root, notes: &mut Vec<String>) {
         let began = Instant::now();
-        // A disk that hangs must not hold up what is to find just that.
+        // A disk that hangs must not delay the watch that is to detect it.
         let known = |number, name: &str| {
             let known = self.known.get(&number).filter(|known| !known.doubtful)?;
             let device = known.device.name.replace('/', "!") == name;
@@ -297,7 +298,7 @@ impl DeviceRegistry {
         }
     }
 
-    /// Reports once which devices have their counters switched off: they seem to do nothing.
+    /// Reports once the devices whose counters are switched off: they seem idle.
     fn report_uncounted_once(&mut self, root: &Root, notes: &mut Vec<String>) {
         if self.reported_uncounted {
             return;
@@ -306,7 +307,7 @@ impl DeviceRegistry {
             .devices
             .iter()
             .filter(|device| {
-                // Others count by themselves, whatever their queue says.
+                // Devices other than disks count whatever their queue's setting is.
                 let is_disk = device.kind == BlockDeviceKind::Disk;
                 is_disk && self.known.contains_key(&device.number) && !device.is_counted(root)
             })
@@ -338,8 +339,8 @@ impl DeviceRegistry {
         }
     }
 
-    /// Finds the devices that may be others: a device whose counters went back or that was away is another one,
-    /// unless the kernel reports that it is the same; and so is one that has another place in the sequence of disks.
+    /// Replaces the identities of devices that are other ones now: those with another disk sequence number, and those
+    /// whose counters went back or that were absent, unless their sequence number is the same.
     fn find_uncertain(&mut self, root: &Root) {
         let mut others = Vec::new();
         for (number, known) in &mut self.known {
@@ -380,7 +381,7 @@ impl DeviceRegistry {
         }
         self.rank();
         self.describe_by_name();
-        // Without these names, the kernel's do.
+        // Without these names, the kernel names are used.
         let links = md::links(root, &self.devices).unwrap_or_default();
         for device in self.devices.iter() {
             let Some(known) = self.known.get_mut(&device.number) else {
@@ -390,7 +391,7 @@ impl DeviceRegistry {
             let mut described =
                 describe(device, &known.device, sequence, &self.devices, &ids, root);
             if described.kind == DeviceKind::Array {
-                // A number alone tells no more than the kernel's name.
+                // A name that is a number alone is no better than the kernel name.
                 let mut names = links.iter().filter(|(name, number)| {
                     let is_number = name.bytes().all(|byte| byte.is_ascii_digit());
                     *number == device.number && !is_number
@@ -403,8 +404,8 @@ impl DeviceRegistry {
         }
     }
 
-    /// Describes the devices that sysfs does not list, as in a container: one whose disk is there is a
-    /// partition of it.
+    /// Describes the devices that sysfs does not list, as in a container: a device whose name is that of a partition of
+    /// an existing disk counts as one.
     fn describe_by_name(&mut self) {
         let ids = self.known.values().map(|known| &known.device);
         let ids: HashMap<String, DeviceId> =
@@ -422,7 +423,7 @@ impl DeviceRegistry {
         }
     }
 
-    /// Sets the places of all devices in the order of names.
+    /// Sets the ranks of all devices in the order of names.
     fn rank(&mut self) {
         let mut known: Vec<&mut KnownDevice> = self.known.values_mut().collect();
         known.sort_by_cached_key(|known| block::natural(&known.device.name));
@@ -431,7 +432,7 @@ impl DeviceRegistry {
         }
     }
 
-    /// Gives a device that came just now and was there before its old number again.
+    /// Restores the former id of a new device that existed before.
     fn restore_number(&mut self, number: DeviceNumber, sequence: Option<u64>) {
         let Some(known) = self.known.get_mut(&number) else {
             return;
@@ -451,8 +452,8 @@ impl DeviceRegistry {
         }
     }
 
-    /// The device of a reading, and its place in the order of names. `None` for loop devices and RAM disks that have
-    /// never done anything, of which a host may have many.
+    /// The device of a reading, with its rank in the order of names. `None` for devices that are gone, and for loop
+    /// devices and RAM disks without any I/O so far, of which a host may have many.
     pub(super) fn device(&self, seen: &DeviceReading) -> Option<(u32, Arc<Device>)> {
         let known = self.known.get(&seen.number)?;
         let spare = matches!(known.device.kind, DeviceKind::Loop | DeviceKind::Memory);
@@ -462,13 +463,13 @@ impl DeviceRegistry {
         (!is_hidden).then(|| (known.rank, Arc::clone(&known.device)))
     }
 
-    /// The number of the device that has this name now.
+    /// Id of the device that has this name now.
     pub(super) fn id_of(&self, name: &str) -> Option<DeviceId> {
         let number = self.devices.named(name)?.number;
         Some(self.known.get(&number)?.device.id)
     }
 
-    /// The disks that have a vendor's statistics page, and their device nodes.
+    /// The disks that have a vendor's statistics page, with their device nodes.
     pub(super) fn devices_of_vendors(&self) -> Vec<(DeviceId, std::path::PathBuf)> {
         let has_page = |device: &&block::Device| {
             let model = device.model.as_deref();
@@ -487,7 +488,7 @@ impl DeviceRegistry {
     }
 }
 
-/// The place of a disk in the sequence of all; a partition has that of its disk.
+/// Sequence number of a disk (diskseq); a partition has that of its disk.
 fn sequence_of(devices: &Devices, number: DeviceNumber, root: &Root) -> Option<u64> {
     let device = devices.get(number)?;
     let disk = device.partition_of().and_then(|disk| devices.get(disk));

@@ -1,4 +1,4 @@
-//! The host as a whole: pressure, load, memory, network, the kernel's log.
+//! Figures of the host as a whole: pressure, load, memory, network, and errors from the kernel's log.
 
 use std::collections::HashMap;
 use std::io;
@@ -18,7 +18,7 @@ use record::sample::{
 
 use super::processors::Processors;
 
-/// Readers of the files that the kernel has.
+/// Readers of the kernel's files; `None` for those that do not exist.
 pub(super) struct Host {
     pressure: Option<PressureReader>,
     before: Option<[Duration; 2]>,
@@ -36,7 +36,7 @@ pub(super) struct Host {
 type LimitKey = (Arc<str>, DeviceNumber, LimitKind);
 
 impl Host {
-    /// Opens the files that there are; the reason why one is missing goes into the notes.
+    /// Opens the existing files. The reason why one cannot be opened is added to the notes.
     pub(super) fn open(root: &Root, notes: &mut Vec<String>) -> Host {
         let mut missing = |what: &str, error: linux::Error| {
             notes.push(match &error {
@@ -73,7 +73,7 @@ impl Host {
         }
     }
 
-    /// Reads the host's figures in an interval. A file that can no longer be read is left out.
+    /// Reads the host's figures of an interval. The figures of a file that can no longer be read are left out.
     pub(super) fn poll(&mut self, length: Nanos, notes: &mut Vec<String>) -> HostSample {
         let seconds = length.as_secs_f64();
         HostSample {
@@ -89,7 +89,7 @@ impl Host {
         }
     }
 
-    /// The limits of control groups, and what was used of them since the last poll.
+    /// The limits of control groups, with their use since the last poll.
     fn limits(&mut self, seconds: f64) -> Vec<GroupLimit> {
         let limits = self.groups.read();
         let mut now = HashMap::with_capacity(limits.len());
@@ -156,7 +156,7 @@ impl Host {
         })
     }
 
-    /// The interfaces that were there in the last interval too.
+    /// The interfaces that existed in the last interval too.
     fn interfaces(&mut self, seconds: f64) -> Vec<InterfaceSample> {
         let Some(interfaces) = self.network.as_mut().and_then(|file| file.read().ok()) else {
             return Vec::new();

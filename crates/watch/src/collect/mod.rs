@@ -1,4 +1,4 @@
-//! The collector, which reads the kernel's counters twice and makes a sample of the difference.
+//! The collector, which reads the kernel's counters and makes samples from the differences between readings.
 
 mod arrays;
 mod clock;
@@ -28,10 +28,10 @@ use host::Host;
 use requests::Requests;
 use vendor::Vendor;
 
-/// Shortest interval: counters of milliseconds move in whole ones.
+/// Minimum interval: some counters have a resolution of a millisecond.
 const MIN_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Reads the kernel's counters, and makes samples of their differences.
+/// Source of samples, from the kernel's counters.
 pub(crate) struct Collector {
     root: Root,
     counters: AllCounters,
@@ -41,14 +41,14 @@ pub(crate) struct Collector {
     arrays: Arrays,
     host: Host,
     vendor: Vendor,
-    /// Requests that are traced, and the names of the given devices.
+    /// Tracer of requests, with the names of the devices to trace; empty for all.
     requests: Option<(Requests, Vec<String>)>,
     notes: Vec<String>,
 }
 
 impl Collector {
-    /// Begins to watch the host under `root`. `vendor_period` is how often the volumes' own
-    /// statistics are read, once a second at most.
+    /// Opens the counters of the host under `root`. `vendor_period` is the interval at which the volumes' own
+    /// statistics are read, at most once a second.
     ///
     /// # Errors
     /// When the kernel does not show its counters.
@@ -69,19 +69,18 @@ impl Collector {
         })
     }
 
-    /// Traces the requests of the devices of these names and of those that they lie on, or of all where none is
-    /// named.
+    /// Traces the requests of the devices with these names and of those that they lie on, or of all devices where none
+    /// is named.
     ///
     /// # Errors
-    /// When the kernel does not let us trace.
+    /// When the kernel refuses tracing.
     pub(crate) fn trace_requests(&mut self, names: &[String]) -> Result<(), TracefsError> {
         let requests = Requests::start(&self.root)?;
         self.requests = Some((requests, names.to_vec()));
         Ok(())
     }
 
-    /// Takes a sample since the last call. `None` at the first call, from which the next counts, and when no time has
-    /// passed.
+    /// A sample of the time since the last call. `None` at the first call, and when no time has passed.
     ///
     /// # Errors
     /// When the counters cannot be read any more.
@@ -149,12 +148,12 @@ impl Collector {
         Some((rank, sample))
     }
 
-    /// Files that could not be read, and the reasons: each once.
+    /// Takes the notes on files that could not be read; each is returned once.
     pub(crate) fn take_notes(&mut self) -> Vec<String> {
         std::mem::take(&mut self.notes)
     }
 
-    /// True if statistics pages of volumes are read, which takes a capability each time.
+    /// True if statistics pages of volumes are read, which needs a capability each time.
     pub(crate) fn reads_vendor_pages(&self) -> bool {
         !self.registry.devices_of_vendors().is_empty()
     }

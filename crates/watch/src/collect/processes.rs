@@ -1,4 +1,4 @@
-//! The I/O of each process in an interval: bytes by the kernel's counters, requests by its events.
+//! The I/O of each process in an interval: bytes from the kernel's counters, requests from its events.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
@@ -10,20 +10,21 @@ use linux::pulse::{ProcessIo, process_group, process_io, process_name, process_o
 use record::sample::ProcessSample;
 use record::{Bytes, Nanos};
 
-/// Number of processes that a sample names.
+/// Maximum number of processes in a sample.
 const MAX_PROCESSES: usize = 10;
-/// Part of the time, as one in so many, that may be spent on reading counters: with thousands of processes that takes
-/// a while.
+/// Divisor of the time that may be spent on reading counters, which takes long with thousands of processes: at most one
+/// part in this number.
 const COUNTERS_TIME_DIVISOR: u32 = 50;
 
-/// Counters at the last poll.
+/// Reader of processes' counters.
 pub(super) struct Processes {
     root: Root,
     last: Option<(Nanos, HashMap<u32, ProcessIo>)>,
-    /// Requests of each thread since the last poll.
+    /// Number of requests of each process or thread since the last poll.
     requests: HashMap<u32, u64>,
-    /// Process of each known thread, and the names of processes, which may have ended.
+    /// Process of each known thread.
     known: HashMap<u32, u32>,
+    /// Names of processes, which may have ended.
     names: HashMap<u32, Arc<str>>,
     next: Instant,
 }
@@ -41,8 +42,8 @@ impl Processes {
         }
     }
 
-    /// The processes that did most I/O since the last poll, and the time since that. Nothing where the last poll was
-    /// too short a time ago, compared with the time that it took.
+    /// The processes with the most I/O since the last poll, and the time since then. Empty where the last poll was too
+    /// recent, compared with its duration.
     pub(super) fn poll(
         &mut self,
         threads: HashMap<u32, u64>,
@@ -87,7 +88,7 @@ impl Processes {
         let moved = |pid: u32| {
             let since = before.get(&pid).copied().unwrap_or_default();
             let io = counters.get(&pid).copied().unwrap_or_default();
-            // Another process of that number has counters of its own.
+            // Another process with the same id counts from zero.
             let since = match io.read.0 < since.read.0 || io.written.0 < since.written.0 {
                 true => ProcessIo::default(),
                 false => since,

@@ -4,7 +4,7 @@ use linux::Root;
 use linux::pulse::PolledFile;
 use record::sample::{CpuShares, Fraction};
 
-/// Ticks by use: user, nice, system, idle, iowait, irq, softirq, steal. Time of guests is within that of users.
+/// Ticks by state: user, nice, system, idle, iowait, irq, softirq, steal. User time includes that of guests.
 type Ticks = [u64; 8];
 
 /// Reader of `/proc/stat`, with the last reading.
@@ -20,7 +20,7 @@ impl Processors {
         Some(Processors { file, before: None })
     }
 
-    /// Reads the shares since the last call.
+    /// Shares of the time since the last call; `None` at the first call.
     pub(super) fn poll(&mut self) -> Option<CpuShares> {
         let now = ticks(self.file.read().ok()?)?;
         shares(&self.before.replace(now)?, &now)
@@ -39,7 +39,7 @@ fn ticks(text: &[u8]) -> Option<Ticks> {
 
 /// Shares of the time between two readings; `None` where no tick has passed.
 fn shares(before: &Ticks, now: &Ticks) -> Option<CpuShares> {
-    // A counter of idle time may go back by a little.
+    // A counter of idle time may decrease slightly.
     let passed: Vec<f64> = now
         .iter()
         .zip(before)

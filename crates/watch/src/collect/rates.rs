@@ -8,8 +8,8 @@ use record::{Bytes, Nanos};
 
 use super::device_registry::DeviceReading;
 
-/// Counts in flight from here on are small numbers below zero: some kernels count a request of a stacked device as
-/// done before it began.
+/// Numbers in flight from this value on are small negative numbers: some kernels count a request of a stacked device as
+/// completed before it began.
 const MIN_NEGATIVE_COUNT: u64 = 1 << 31;
 
 /// The sample of a device.
@@ -25,7 +25,7 @@ pub(super) fn sample(device: Arc<Device>, seen: &DeviceReading, seconds: f64) ->
     sample
 }
 
-/// True if the counters measure time. Of arrays they do not before Linux 5.14: they stay at zero.
+/// True if the counters measure time. Those of arrays do not before Linux 5.14: they stay at zero.
 fn has_clock(kind: DeviceKind, stats: &DiskStats) -> bool {
     let stacked = matches!(kind, DeviceKind::Array | DeviceKind::Mapper);
     !stacked || stats.busy_ms > 0 || stats.weighted_ms > 0 || stats.reads + stats.writes == 0
@@ -40,7 +40,7 @@ fn fill(
 ) {
     let flow = |ops: u64, sectors: Option<u64>, merged: Option<u64>, ms: u64| Flow {
         iops: Some(PerSecond(ops as f64 / seconds)),
-        // Some drivers count below zero, which is a number near the largest.
+        // Some drivers count below zero, which appears as a very large number.
         bytes: sectors
             .map(|sectors| BytesPerSecond(sectors.saturating_mul(SECTOR) as f64 / seconds)),
         merged: merged.map(|merged| PerSecond(merged as f64 / seconds)),
@@ -69,15 +69,14 @@ fn fill(
             moved.discard_ms,
         );
     }
-    // Partitions have the column and never count in it.
+    // Partitions have this field and never count in it.
     if counted.flushes && sample.device.kind != DeviceKind::Partition {
         sample.flush = flow(moved.flushes, None, None, moved.flush_ms);
     }
     if has_clock {
         let milliseconds = seconds * 1e3;
         sample.mean_in_flight = Some(moved.weighted_ms as f64 / milliseconds);
-        // The kernel counts in ticks of some milliseconds, so that a short interval seems fuller
-        // than it can be.
+        // The kernel counts in ticks of some milliseconds, so that the busy time may exceed a short interval.
         sample.busy = Some(Fraction((moved.busy_ms as f64 / milliseconds).min(1.0)));
     }
     sample.sum_up();

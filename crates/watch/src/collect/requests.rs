@@ -1,5 +1,5 @@
-//! Times of single requests, and the I/O of each process. A thread of its own takes the kernel's events over between
-//! two samples, so that the kernel's buffers stay small.
+//! Latencies of single requests, and the I/O of each process. A separate thread reads the kernel's events between two
+//! samples, so that the kernel's buffers can be small.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -18,15 +18,15 @@ use trace::live::{Live, LiveCompletion};
 
 use super::processes::Processes;
 
-/// Time between two polls of the kernel's buffers.
+/// Interval between polls of the kernel's buffers.
 const INTERVAL: Duration = Duration::from_millis(50);
 
-/// Requests of the devices that are watched.
+/// Tracer of the requests of the watched devices.
 pub(super) struct Requests {
     taken: Arc<Mutex<IntervalRequests>>,
     thread: Option<(Sender<()>, JoinHandle<()>)>,
     processes: Processes,
-    /// Events that had been lost before this interval.
+    /// Number of events that were lost before this interval.
     lost: u64,
 }
 
@@ -34,7 +34,7 @@ pub(super) struct Requests {
 struct IntervalRequests {
     live: Live,
     times: HashMap<DeviceNumber, [Histogram; 4]>,
-    /// Requests by the thread that issued them.
+    /// Number of requests by the thread that issued them.
     threads: HashMap<u32, u64>,
     requests: u64,
     cpu: Nanos,
@@ -42,7 +42,7 @@ struct IntervalRequests {
 }
 
 impl IntervalRequests {
-    /// Takes over the events that have come.
+    /// Reads the events that have arrived.
     fn poll(&mut self) {
         if self.failed.is_some() {
             return;
@@ -70,7 +70,7 @@ impl IntervalRequests {
     }
 }
 
-/// Place of an operation in [`FlowKind::ALL`].
+/// Index of an operation in [`FlowKind::ALL`].
 fn place(op: Op) -> usize {
     let kind = match op {
         Op::Read => FlowKind::Read,
@@ -83,7 +83,7 @@ fn place(op: Op) -> usize {
 }
 
 impl Requests {
-    /// Begins to trace. [`trace`](Requests::trace) sets the devices.
+    /// Starts the tracing. [`trace`](Requests::trace) sets the devices.
     pub(super) fn start(root: &Root) -> Result<Requests, TracefsError> {
         let taken = Arc::new(Mutex::new(IntervalRequests {
             live: Live::open(root)?,
@@ -96,7 +96,7 @@ impl Requests {
         let (end, ended) = channel();
         let shared = Arc::clone(&taken);
         let thread = thread::Builder::new().name("requests".to_owned());
-        // Without a thread the samples alone take the events over.
+        // Without a thread, events are read only at each sample.
         let thread = thread.spawn(move || take_over(&shared, &ended)).ok();
         Ok(Requests {
             taken,
@@ -107,11 +107,11 @@ impl Requests {
     }
 
     fn taken(&self) -> MutexGuard<'_, IntervalRequests> {
-        // A panic while it was held left counts that are right as far as they go.
+        // After a panic of the holder, the counts are valid but incomplete.
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sets the devices to trace: those of these names and those that they lie on, or all where none is named.
+    /// Sets the devices to trace: those with these names and those that they lie on, or all where none is named.
     pub(super) fn trace(
         &self,
         root: &Root,
@@ -127,14 +127,14 @@ impl Requests {
         self.taken().live.trace(root, devices, wanted)
     }
 
-    /// Adds to a sample the requests that were seen since the last one.
+    /// Adds the requests since the last sample to a sample.
     pub(super) fn add_to(&mut self, sample: &mut Sample, notes: &mut Vec<String>) {
         let shared = Arc::clone(&self.taken);
         let mut taken = shared.lock().unwrap_or_else(PoisonError::into_inner);
         taken.poll();
         if let Some(error) = taken.failed.take() {
             notes.push(format!(
-                "The kernel's trace buffers could not be read ({error}); requests of some time are missing."
+                "The kernel's trace buffers could not be read ({error}); some requests are missing."
             ));
         }
         for device in &mut sample.devices {

@@ -6,7 +6,7 @@ use record::sample::{DeviceKind, PerSecond, SyncAction};
 
 use super::*;
 
-/// A host of files, and the clock of its readings.
+/// A simulated host, made of files, with a clock for its readings.
 struct Fake {
     _folder: tempfile::TempDir,
     root: Root,
@@ -28,7 +28,7 @@ impl Fake {
         fake
     }
 
-    /// Devices with their minor number, name, reads, and milliseconds of reads.
+    /// Writes the counters of devices: minor number, name, reads, and milliseconds of reads.
     fn counters(&self, devices: &[(u32, &str, u64, u64)]) {
         let line = |(minor, name, reads, ms): &(u32, &str, u64, u64)| {
             format!(
@@ -40,7 +40,7 @@ impl Fake {
         fs::write(self.root.proc.join("diskstats"), text).unwrap();
     }
 
-    /// A device's folder in sysfs.
+    /// Creates a device's folder in sysfs.
     fn device(&self, minor: u32, name: &str, sequence: u64) {
         let folder = self.root.sys.join("class/block").join(name);
         fs::create_dir_all(folder.join("slaves")).unwrap();
@@ -72,7 +72,7 @@ impl Fake {
         Collector::new(&self.root, Duration::from_secs(1)).unwrap()
     }
 
-    /// The sample of one second after the one before.
+    /// The next sample, one second after the last.
     fn next(&mut self, collector: &mut Collector) -> Option<Sample> {
         self.second += 1;
         let since = Nanos::from_secs(self.second);
@@ -114,7 +114,8 @@ fn a_disk_that_hangs_holds_up_no_sample() {
     fake.device(1, "vdb", 2);
     let serial = |name: &str| fake.root.sys.join("class/block").join(name).join("serial");
     fs::write(serial("vda"), "vol1\n").unwrap();
-    // A virtio disk gives it by a request, and answers behind all others. Who reads this waits for a writer.
+    // A virtio disk returns its serial number by a request, which waits behind all others. Reading this pipe waits
+    // for a writer.
     let (hanging, mode) = (
         serial("vdb"),
         rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
@@ -129,7 +130,7 @@ fn a_disk_that_hangs_holds_up_no_sample() {
     let message = |name: &str| sample.named(name).unwrap().device.serial.clone();
     assert_eq!(message("vda").as_deref(), Some("vol1"));
     assert_eq!(message("vdb"), None);
-    // The reader ends when a writer comes and goes.
+    // The reader ends when a writer has opened and closed the pipe.
     drop(fs::OpenOptions::new().write(true).open(&hanging));
 }
 
@@ -332,7 +333,7 @@ fn a_device_that_goes_away_is_reported_once() {
         let names = sample.removed.iter().map(|device| device.name.clone());
         names.collect::<Vec<_>>()
     };
-    // A drive without a medium has no size, and was never there.
+    // A drive without a medium has no size, and does not count as removed.
     let all = [
         (0, "sda", 9, 1),
         (1, "loop3", 9, 1),
@@ -351,7 +352,7 @@ fn a_device_that_goes_away_is_reported_once() {
     fake.next(&mut collector);
     let sample = fake.next(&mut collector).unwrap();
     assert_eq!((sample.devices.len(), removed(&sample).len()), (4, 0));
-    // A file is taken from a loop device, whose counters stay.
+    // A file is detached from a loop device, whose counters remain.
     partitions(&fake, &[(0, 1024, "sda"), (3, 1024, "sdb")]);
     let sample = fake.next(&mut collector).unwrap();
     assert_eq!(removed(&sample), ["loop3"]);
@@ -363,7 +364,7 @@ fn a_device_that_goes_away_is_reported_once() {
     assert_eq!(removed(&sample), ["sdb"]);
     let sample = fake.next(&mut collector).unwrap();
     assert!(removed(&sample).is_empty());
-    // Another comes in the place of a third, between two readings.
+    // Another disk replaces a third one between two readings.
     fake.counters(&[(0, "nvme0n1", 1, 1), (1, "loop3", 9, 1), (2, "sr0", 0, 0)]);
     partitions(&fake, &[(0, 1024, "nvme0n1"), (1, 512, "loop3")]);
     let sample = fake.next(&mut collector).unwrap();
@@ -431,7 +432,7 @@ fn a_disk_that_was_away_is_another_where_nothing_says_that_it_is_the_same() {
     fake.next(&mut collector);
     let first = fake.next(&mut collector).unwrap();
     let gone = devices.pop().unwrap();
-    // As on a host where sysfs takes so long that it may not be read each time.
+    // As on a host where reading sysfs takes so long that it is not done at each sample.
     collector.registry.slow_down(Duration::from_secs(1));
     fake.counters(&devices);
     fake.next(&mut collector);

@@ -1,5 +1,5 @@
-//! The volumes' own statistics pages. Each is read by a thread of its own: the controller of a volume that is stuck
-//! may block its reader for a minute, and the other pages and figures are wanted most then.
+//! The volumes' own statistics pages. Each is read by its own thread: the controller of a volume that hangs may block
+//! its reader for a minute, and the other pages and figures are most important then.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -16,7 +16,7 @@ use record::sample::{DeviceId, DeviceSample, VendorSample};
 /// Stack size of a thread that only reads pages.
 const STACK: usize = 128 * 1024;
 
-/// A page, or the reason why there is none.
+/// A page of a volume, or the error of reading it.
 struct VendorPage {
     id: DeviceId,
     path: PathBuf,
@@ -27,7 +27,7 @@ struct VendorPage {
 /// The pages of all volumes that have one.
 pub(super) struct Vendor {
     period: Duration,
-    /// Volumes that are polled. A thread ends when its sender is gone.
+    /// Volumes that are polled. A thread ends when its sender is dropped.
     polled: HashMap<DeviceId, (PathBuf, Sender<Infallible>)>,
     answers: (Sender<VendorPage>, Receiver<VendorPage>),
     last: HashMap<DeviceId, (Instant, StatsPage)>,
@@ -46,7 +46,7 @@ impl Vendor {
         }
     }
 
-    /// Polls these volumes from now on; none on another machine's files.
+    /// Polls these volumes from now on; does nothing on another machine's files.
     pub(super) fn watch(&mut self, root: &Root, wanted: Vec<(DeviceId, PathBuf)>) {
         if *root != Root::host() {
             return;
@@ -69,9 +69,9 @@ impl Vendor {
         }
     }
 
-    /// Adds to the samples the statistics of the volumes since the last call.
+    /// Adds the statistics of the volumes since the last call to the samples.
     pub(super) fn add_to(&mut self, samples: &mut [DeviceSample], notes: &mut Vec<String>) {
-        // Two pages may come within one sample; the last of them has counted what the first did.
+        // Two pages may arrive within one sample; the counts of the last include those of the first.
         let mut newest = HashMap::new();
         while let Ok(answer) = self.answers.1.try_recv() {
             match answer.page {
@@ -100,20 +100,20 @@ impl Vendor {
     }
 }
 
-/// Sentence on the first volume whose page cannot be read.
+/// Note on the first volume whose page cannot be read.
 fn refusal(path: &Path, error: &io::Error) -> String {
     let remedy = match error.kind() {
         io::ErrorKind::PermissionDenied => format!("; {}", linux::remedy::as_root()),
         _ => String::new(),
     };
     format!(
-        "The statistics that {} keeps itself cannot be read, so that caps are judged from the \
+        "The statistics that {} itself keeps cannot be read, so caps are judged from the \
          kernel's counters: {error}{remedy}",
         path.display()
     )
 }
 
-/// Starts the thread that reads a volume's page once a period, until its channel is dropped.
+/// Starts the thread that reads a volume's page once per period, until its channel is dropped.
 fn start(
     id: DeviceId,
     path: PathBuf,
@@ -165,7 +165,7 @@ mod tests {
 
     use super::*;
 
-    /// The page of an EBS volume that has completed so many reads.
+    /// The page of an EBS volume with this number of completed reads.
     fn page(reads: u64) -> StatsPage {
         let mut page = vec![0; 4096];
         page[..4].copy_from_slice(&0x3C23_B510_u32.to_le_bytes());
@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn a_volume_that_hangs_keeps_no_other_from_being_polled() {
-        // Nobody writes to the pipe, so that it cannot be opened for reading, as a volume that hangs.
+        // The pipe has no writer, so that opening it for reading blocks, like a volume that hangs.
         let folder = tempfile::tempdir().unwrap();
         let hangs = folder.path().join("hangs");
         rustix::fs::mknodat(

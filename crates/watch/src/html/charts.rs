@@ -1,4 +1,4 @@
-//! The charts of a watch: figures over the time of day, findings and marks in all of them.
+//! The charts of a watch: figures over the time of day, each with findings and marks.
 
 use page::plot::{
     Axis, ColorBar, Fill, Hover, Layout, Line, LineShape, Mode, Scale, Shape, ShapeKind, Trace,
@@ -19,23 +19,24 @@ use page::charts::{Chart, Figure, Marker, axis, layout, markers, rounded};
 use page::escape::plain;
 use ui::format;
 
-/// Heights in pixels: of a chart, as `.chart` of the page's style has it; of a row of a map; and of the space above
-/// and below the rows.
+/// Height of a chart in pixels, as in `.chart` of the page's style.
 const PLAIN_HEIGHT: usize = 300;
+/// Height of a row of a map, in pixels.
 const ROW_HEIGHT: usize = 14;
+/// Height of the space above and below the rows of a map, in pixels.
 const MARGINS: usize = 60;
 
 /// Maximum number of columns of a map.
 const MAX_COLUMNS: usize = 240;
-/// Maximum number of findings that are drawn in a chart, the worst first: more would be a smear.
+/// Maximum number of findings that are drawn in a chart, the worst first: more could not be distinguished.
 const MAX_SHADED_FINDINGS: usize = 40;
 
 /// Data that all charts of a page share.
 pub(super) struct ChartFrame<'a> {
     pub(super) course: &'a FigureSeries,
     pub(super) marks: &'a [Mark],
-    /// Zone of the time axis: one offset for all of the time, or the hour that is repeated in autumn would be drawn
-    /// over itself.
+    /// Zone of the time axis. It has a fixed offset: otherwise the hour that is repeated in autumn would be drawn
+    /// twice at the same place.
     pub(super) zone: TimeZone,
 }
 
@@ -63,7 +64,7 @@ struct Column {
 }
 
 impl ChartFrame<'_> {
-    /// A place on the time axis: a time of day as the script reads it, or seconds where none is known.
+    /// Position on the time axis, as text for the script: a time of day, or seconds where no time of day is known.
     pub(super) fn place(&self, seconds: f64) -> String {
         match self.course.wall(seconds) {
             Some(wall) => self.time(wall),
@@ -71,7 +72,7 @@ impl ChartFrame<'_> {
         }
     }
 
-    /// The place of a step's beginning.
+    /// Position of a step's start.
     fn begin(&self, step: &Step) -> String {
         match self.course.begin(step) {
             Some(wall) => self.time(wall),
@@ -79,7 +80,7 @@ impl ChartFrame<'_> {
         }
     }
 
-    /// The place of a step's end.
+    /// Position of a step's end.
     fn end(&self, step: &Step) -> String {
         match step.wall {
             Some(wall) => self.time(wall),
@@ -92,7 +93,7 @@ impl ChartFrame<'_> {
         local.strftime("%Y-%m-%d %H:%M:%S%.3f").to_string()
     }
 
-    /// Position of a moment on the axis of time, from 0 to 1.
+    /// Position of a time on the time axis, from 0 to 1.
     fn share(&self, at: Timestamp) -> f64 {
         let (begin, end) = self.course.span();
         let (Some(first), Some(last)) = (self.course.wall(begin), self.course.wall(end)) else {
@@ -148,7 +149,7 @@ impl ChartFrame<'_> {
         let end = event
             .ended
             .map_or(last, |ended| self.course.seconds(ended))
-            // One that was over at once is to be seen too.
+            // A very short finding must be visible too.
             .max(begin + last / 2e3);
         let colour = match event.severity {
             Severity::Note => "var(--note) 22%",
@@ -161,7 +162,7 @@ impl ChartFrame<'_> {
             .fill_color(colour)
     }
 
-    /// The points of a line: steps, broken where nothing is known.
+    /// The points of a line, drawn as steps, and interrupted at gaps.
     fn points(&self, value: impl Fn(usize) -> Option<f64>) -> (Vec<String>, Vec<Option<f64>>) {
         let (mut x, mut y) = (Vec::new(), Vec::new());
         let steps = &self.course.steps;
@@ -182,8 +183,8 @@ impl ChartFrame<'_> {
         (x, y)
     }
 
-    /// A chart of lines over time, each with the area between its least and its most where a step has several
-    /// samples. `None` where no line has a figure.
+    /// A chart of lines over time, each with the area between its minimum and maximum where a step has several samples.
+    /// `None` where no line has a value.
     pub(super) fn lines(
         &self,
         title: &str,
@@ -241,8 +242,8 @@ impl ChartFrame<'_> {
         })
     }
 
-    /// The area between the least and the most, one around each stretch in which both are known: an area that is
-    /// filled from line to line would cross the gaps.
+    /// The area between minimum and maximum, with a separate outline for each stretch in which both are known: an area
+    /// that is filled from line to line would cross the gaps.
     fn band(&self, series: &ChartSeries<'_>, unit: ChartUnit) -> Trace {
         let steps = &self.course.steps;
         let (mut x, mut y) = (Vec::new(), Vec::new());
@@ -284,7 +285,7 @@ impl ChartFrame<'_> {
             .hide_in_legend(true)
     }
 
-    /// The steps of each column of a map, and the places where they begin, with the end of the last.
+    /// The steps of each column of a map, and the positions of their starts, followed by the end of the last.
     pub(super) fn map_columns(&self) -> Option<(Vec<Range<usize>>, Vec<String>)> {
         let columns = self.columns();
         let mut times: Vec<String> = columns.iter().map(|one| one.place.clone()).collect();
@@ -295,8 +296,8 @@ impl ChartFrame<'_> {
         Some((steps, times))
     }
 
-    /// The columns of a map; without steps where nothing is known. Their times rise: where the time of
-    /// day was set back, what has the times of what was before is left out.
+    /// The columns of a map; those in gaps have no steps. Their times ascend: after the time of day was set back, steps
+    /// with times that are already covered are left out.
     fn columns(&self) -> Vec<Column> {
         let steps = &self.course.steps;
         let most = steps.len().div_ceil(MAX_COLUMNS).max(1);
@@ -333,14 +334,14 @@ impl ChartFrame<'_> {
             }
             rises
         });
-        // The last one has an end.
+        // The last column must have steps, since its end is the end of the map.
         while columns.last().is_some_and(|last| last.steps.is_empty()) {
             columns.pop();
         }
         columns
     }
 
-    /// A map of a figure in colours over time, a row for each device.
+    /// A heat map of a figure over time, with a row for each device.
     pub(super) fn map(
         &self,
         title: &str,
@@ -361,7 +362,7 @@ impl ChartFrame<'_> {
         let values: Vec<Vec<Option<f64>>> = devices.iter().map(row).collect();
         let all = || values.iter().flatten().flatten().copied();
         let (low, high) = (all().reduce(f64::min)?, all().reduce(f64::max)?);
-        // Four decades hold what differs; what is below is nothing beside it.
+        // Four decades are shown; smaller values are negligible beside them.
         let low = low.max(high - 4.0);
         let names = rows(devices);
         let height = PLAIN_HEIGHT.max(names.len() * ROW_HEIGHT + MARGINS);
@@ -393,7 +394,8 @@ impl ChartFrame<'_> {
     }
 }
 
-/// The decades from `low` to `high`, or both ends where there are less than two; decimal logarithms.
+/// Decimal logarithms of the colour key's ticks: the decades from `low` to `high`, or both ends where there are fewer
+/// than two decades.
 fn key_ticks(low: f64, high: f64) -> Vec<f64> {
     let decades: Vec<f64> = (low.ceil() as i32..=high.floor() as i32)
         .map(f64::from)
@@ -405,8 +407,8 @@ fn key_ticks(low: f64, high: f64) -> Vec<f64> {
     }
 }
 
-/// The names of a map's rows, of which the last is the topmost. Rows of one name would be drawn over
-/// each other: the second device of a name, as after a volume was replaced, has a number.
+/// The names of a map's rows, the last of which is the topmost. Rows with the same name would be drawn over each other,
+/// so a second device with a name, as after a volume was replaced, gets a number.
 fn rows(devices: &[&DeviceSeries]) -> Vec<String> {
     let mut seen: HashMap<&str, usize> = HashMap::new();
     let mut names = Vec::with_capacity(devices.len());
@@ -505,7 +507,7 @@ mod tests {
     use super::super::fixed;
     use super::*;
 
-    /// Reads of an hour from a moment on, whose clock is set back by some minutes at half time.
+    /// Reads during an hour from `began` on, where the clock is set back by `back` minutes after half of the time.
     fn reads_of_an_hour(began: &str, back: i64, names: &[&str]) -> FigureSeries {
         let began: Timestamp = began.parse().unwrap();
         let mut course = FigureSeries::default();

@@ -1,5 +1,5 @@
-//! Data of a page of a watch: figures over time in so few steps that a page can hold them, however long the
-//! watch was. A step has the least, the mean and the most of each figure.
+//! Data of the page of a watch: figures over time, in a bounded number of steps, however long the watch was. A step has
+//! the minimum, the mean and the maximum of each figure.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,38 +15,38 @@ use study::watch::WatchEvent;
 
 use super::figures::{DEVICE, FIGURES, values};
 
-/// Maximum number of steps; with more, each two become one.
+/// Maximum number of steps; above it, pairs of steps are merged.
 const MAX_STEPS: usize = 1_200;
 /// Maximum number of cells of all devices together, some 50 MB: with more than a few hundred devices there are fewer
 /// steps.
 const MAX_CELLS: usize = 280_000;
-/// Least number of steps.
+/// Lower bound of the maximum number of steps with many devices.
 const MIN_STEPS: usize = 120;
-/// Processes that are added up.
+/// Maximum number of processes whose I/O is summed.
 const MAX_PROCESSES: usize = 10_000;
 
-/// Number of the host's figures.
+/// Number of figures of the host.
 pub(super) const HOST: usize = 6;
-/// Share of the time in which some task waited for I/O.
+/// Index, in the host's figures, of the share of the time in which some task waited for I/O.
 pub(super) const SOME: usize = 0;
-/// Share of the time in which all tasks waited for I/O.
+/// Index of the share of the time in which all tasks waited for I/O.
 pub(super) const FULL: usize = 1;
-/// Bytes received a second.
+/// Index of the bytes received a second.
 pub(super) const RECEIVED: usize = 2;
-/// Bytes sent a second.
+/// Index of the bytes sent a second.
 pub(super) const SENT: usize = 3;
-/// Bytes that wait to be written.
+/// Index of the bytes that wait to be written.
 pub(super) const DIRTY: usize = 4;
-/// Tasks that run or wait for a disk.
+/// Index of the number of tasks that run or wait for a disk.
 pub(super) const LOAD: usize = 5;
 
-/// A figure in a step.
+/// Minimum, mean and maximum of a figure in a step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Band {
     pub(super) least: f32,
     pub(super) mean: f32,
     pub(super) most: f32,
-    /// Weight when two become one: seconds, or requests.
+    /// Weight of the mean when steps are merged: seconds, or number of requests.
     weight: f32,
 }
 
@@ -61,7 +61,7 @@ impl Band {
         })
     }
 
-    /// A figure that is known as a whole.
+    /// A figure with a single value.
     pub(super) fn exact(value: f64) -> Band {
         let value = value as f32;
         Band {
@@ -98,14 +98,15 @@ fn both(a: Option<Band>, b: Option<Band>) -> Option<Band> {
 /// A stretch of time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Step {
-    /// Seconds from the first reading.
+    /// Start, in seconds from the first reading.
     pub(super) begin: f64,
+    /// End, in seconds from the first reading.
     pub(super) end: f64,
-    /// The time of day at its end.
+    /// Time of day at the end.
     pub(super) wall: Option<Timestamp>,
-    /// True if nothing is known of the time before, or that had another clock.
+    /// True if there is a gap before the step, or the clock was set back there.
     pub(super) after_gap: bool,
-    /// Number of samples that it stands for.
+    /// Number of samples in the step.
     pub(super) samples: u64,
 }
 
@@ -113,14 +114,14 @@ pub(super) struct Step {
 pub(super) struct DeviceSeries {
     pub(super) device: Arc<Device>,
     pub(super) steps: Vec<[Option<Band>; DEVICE]>,
-    /// Latencies of its requests, one set for each step; empty where they were not traced.
+    /// Latencies of the device's requests, one set for each step; empty where they were not traced.
     pub(super) latency: Vec<Option<Latencies>>,
-    /// Mean and most over all of the time.
+    /// Figures over the whole time.
     pub(super) total: [Option<Band>; DEVICE],
 }
 
 impl DeviceSeries {
-    /// True if the device did something.
+    /// True if the device had any activity.
     pub(super) fn is_active(&self) -> bool {
         self.total.iter().flatten().any(|band| band.most > 0.0)
     }
@@ -133,22 +134,22 @@ pub(crate) struct FigureSeries {
     pub(super) devices: Vec<DeviceSeries>,
     places: HashMap<DeviceId, usize>,
     pub(super) host: Vec<[Option<Band>; HOST]>,
-    /// I/O of processes over all of the time, by number and name.
+    /// I/O of processes over the whole time, by process id and name.
     pub(super) processes: HashMap<(u32, String), ProcessSample>,
     pub(super) events: Vec<WatchEvent>,
     pub(super) samples: u64,
     pub(super) gaps: u64,
     /// Number of times that the time of day was set back.
     pub(super) set_back: u64,
-    /// Length of the samples that were thinned out before; `None` where none was.
+    /// Interval to which earlier samples were thinned out; `None` where none were.
     pub(super) thinned: Option<Nanos>,
-    /// Number of samples of a step; doubled when there are too many.
+    /// Number of samples in a full step; doubled when steps are merged.
     per_step: u64,
     filled: u64,
 }
 
 impl FigureSeries {
-    /// Takes in a sample and the changes of findings in it.
+    /// Adds a sample and the changes of findings in it.
     pub(crate) fn observe(&mut self, recorded: &RecordedInterval, changes: &[EventChange]) {
         let sample = &recorded.sample;
         let gap = sample.gap.filter(|_| self.samples > 0);
@@ -169,7 +170,7 @@ impl FigureSeries {
             after_gap,
             samples: recorded.samples(),
         };
-        // Where the resolution changes, so do the steps.
+        // A step does not mix samples of different resolutions.
         let alike = self.steps.last().is_some_and(|last| {
             last.samples / self.filled.max(1) == step.samples || step.samples == 1
         });
@@ -190,7 +191,7 @@ impl FigureSeries {
         }
     }
 
-    /// Takes in changes of events.
+    /// Adds changes of events.
     pub(crate) fn close(&mut self, changes: &[EventChange]) {
         for change in changes {
             let id = change.event.id;
@@ -298,7 +299,7 @@ impl FigureSeries {
         }
     }
 
-    /// Makes one of each two steps, but not across a gap.
+    /// Merges pairs of steps, but not across a gap.
     fn halve(&mut self) {
         let mut groups: Vec<(usize, usize)> = Vec::with_capacity(self.steps.len() / 2 + 1);
         let mut at = 0;
@@ -348,11 +349,11 @@ impl FigureSeries {
             }
         }
         self.per_step *= 2;
-        // The last step may have room for as many again.
+        // The last step may take as many samples again.
         self.filled = self.per_step;
     }
 
-    /// The time of day at so many seconds.
+    /// The time of day at `at` seconds from the first reading.
     pub(super) fn wall(&self, at: f64) -> Option<Timestamp> {
         let after = self.steps.partition_point(|step| step.end < at);
         let step = self.steps.get(after).or_else(|| self.steps.last())?;
@@ -360,7 +361,7 @@ impl FigureSeries {
         step.wall?.checked_add(off).ok()
     }
 
-    /// The time of day at which a step begins, by its own clock: what was before may have had another.
+    /// The time of day at which a step begins, computed from its own end: the clock may have been set before it.
     pub(super) fn begin(&self, step: &Step) -> Option<Timestamp> {
         if !step.after_gap {
             return self.wall(step.begin);
@@ -369,7 +370,7 @@ impl FigureSeries {
         step.wall?.checked_sub(length).ok()
     }
 
-    /// The seconds at a moment, within what was seen.
+    /// Seconds from the first reading at a time, not before the first step.
     pub(super) fn seconds(&self, moment: SampleTime) -> f64 {
         let first = self.steps.first().map_or(0.0, |step| step.begin);
         moment.elapsed.as_secs_f64().max(first)
@@ -383,7 +384,7 @@ impl FigureSeries {
         )
     }
 
-    /// The device of a number.
+    /// The device with this id.
     pub(super) fn device(&self, id: DeviceId) -> Option<&DeviceSeries> {
         self.places.get(&id).map(|place| &self.devices[*place])
     }

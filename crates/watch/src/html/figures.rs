@@ -1,28 +1,28 @@
-//! Figures of a device over time, a row each: columns of the table, and what charts draw.
+//! Figures of a device over time, with a row each: the columns of the table, and the values of charts.
 
 use record::Nanos;
 use record::sample::DeviceSample;
 use ui::format;
 
-/// Number of a device's figures.
+/// Number of figures of a device.
 pub(super) const DEVICE: usize = 9;
 /// Index of reads a second, in a device's figures.
 pub(super) const READS: usize = 0;
-/// Writes a second.
+/// Index of writes a second.
 pub(super) const WRITES: usize = 1;
-/// Bytes read a second.
+/// Index of bytes read a second.
 pub(super) const READ_BYTES: usize = 2;
-/// Bytes written a second.
+/// Index of bytes written a second.
 pub(super) const WRITE_BYTES: usize = 3;
-/// Seconds that a read takes.
+/// Index of the mean latency of reads, in seconds.
 pub(super) const READ_WAIT: usize = 4;
-/// Seconds that a write takes.
+/// Index of the mean latency of writes, in seconds.
 pub(super) const WRITE_WAIT: usize = 5;
-/// Seconds that a request takes, where that of reads and of writes are not distinguished.
+/// Index of the mean latency of all requests, in seconds, where those of reads and writes are not distinguished.
 pub(super) const ALL_WAIT: usize = 6;
-/// Requests in flight.
+/// Index of the number of requests in flight.
 pub(super) const IN_FLIGHT: usize = 7;
-/// Percent of the time in which anything was in flight.
+/// Index of the share of the time with requests in flight, in percent.
 pub(super) const BUSY: usize = 8;
 
 /// A figure of a device.
@@ -31,7 +31,7 @@ pub(super) struct Figure {
     pub(super) head: &'static str,
     /// Value in a sample.
     value: fn(&DeviceSample) -> Option<f64>,
-    /// Requests a second whose number is the weight of a sample in a mean; `None` where time is the weight.
+    /// Rate of the requests whose number is the weight of a sample in a mean; `None` where its duration is the weight.
     pub(super) per_request: Option<fn(&DeviceSample) -> Option<f64>>,
     /// Text in the table.
     pub(super) text: fn(f64) -> String,

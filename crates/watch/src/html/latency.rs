@@ -1,4 +1,4 @@
-//! Times of single requests: percentiles and a heat map of each device, and a table of processes.
+//! Latencies of single requests: percentiles and a heat map of each device, and a table of processes.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ use ui::format;
 use super::charts::{ChartFrame, ChartSeries, TIME};
 use super::course::{Band, DeviceSeries, FigureSeries};
 
-/// Processes in the table.
+/// Maximum number of processes in the table.
 const MAX_PROCESSES: usize = 20;
 
-/// A percentile: its name, and where it is.
+/// A percentile: its name, and the function that returns it.
 type Percentile = (&'static str, fn(&Latencies) -> Nanos);
 
 const PERCENTILES: [Percentile; 4] = [
@@ -40,7 +40,7 @@ pub(super) fn charts(frame: &ChartFrame<'_>, device: &DeviceSeries) -> [Option<C
     [lines, map(frame, device)]
 }
 
-/// Heat map of requests by time and latency, a row for each doubling of latency.
+/// Heat map of requests by time and latency, with a row for each doubling of latency.
 fn map(frame: &ChartFrame<'_>, device: &DeviceSeries) -> Option<Chart> {
     let (columns, times) = frame.map_columns()?;
     let counts: Vec<BTreeMap<u32, u64>> = columns
@@ -99,7 +99,7 @@ fn map(frame: &ChartFrame<'_>, device: &DeviceSeries) -> Option<Chart> {
     })
 }
 
-/// The processes that did most, with their cells: group, bytes read and written, requests.
+/// The processes with the most I/O, with their cells: group, bytes read, bytes written, requests.
 pub(super) fn processes(course: &FigureSeries) -> Vec<(String, [String; 4])> {
     let mut all: Vec<&ProcessSample> = course.processes.values().collect();
     all.sort_by_key(|one| (std::cmp::Reverse(one.weight()), one.pid));

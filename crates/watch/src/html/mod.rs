@@ -1,5 +1,5 @@
-//! The page of a watch: findings and marks, the host, each array over its members, and each disk, over the time of
-//! day. It has the style and the script of a run's report, and needs no network either.
+//! The page of a watch: findings and marks, and charts of the host, of each array with its members, and of each disk
+//! over the time of day. It has the style and the script of a run's report, and like it needs no network.
 
 mod charts;
 mod course;
@@ -32,13 +32,13 @@ use ui::output::OutputFile;
 
 pub(crate) use course::FigureSeries;
 
-/// Maximum number of disks that all have charts of their own; with more, only those that stand out have. All are in
-/// the maps and in the table.
+/// Maximum number of disks that all have their own charts; with more disks, only the most notable have. All are in the
+/// maps and in the table.
 const MAX_DISK_CHARTS: usize = 12;
 /// Maximum number of lines of a chart; with more, a map is drawn instead.
 const MAX_LINES: usize = 7;
 
-/// A finding as it is shown.
+/// A finding on the page, as text.
 struct FindingView {
     severity: &'static str,
     code: EventCode,
@@ -48,7 +48,7 @@ struct FindingView {
     advice: String,
 }
 
-/// Charts that stand together.
+/// A group of charts.
 struct Section {
     anchor: String,
     title: String,
@@ -129,7 +129,7 @@ fn page(
     page::page(&title, None, &main, &figures)
 }
 
-/// The offset that a zone has at the beginning, as a zone.
+/// A zone with the fixed offset that `zone` has at the start of the data.
 fn fixed(course: &FigureSeries, zone: &TimeZone) -> TimeZone {
     match course.wall(course.span().0) {
         Some(wall) => TimeZone::fixed(wall.to_zoned(zone.clone()).offset()),
@@ -176,7 +176,7 @@ fn all_notes(course: &FigureSeries, notes: &[String]) -> Vec<String> {
     }
     if let Some(length) = course.thinned {
         all.push(format!(
-            "A part of this was thinned out to means of {}, with minima and maxima.",
+            "Part of the data was thinned out to means of {}, with minima and maxima.",
             if length.as_secs_f64() > 90.0 {
                 "an hour"
             } else {
@@ -186,9 +186,9 @@ fn all_notes(course: &FigureSeries, notes: &[String]) -> Vec<String> {
     }
     match course.gaps {
         0 => {}
-        1 => all.push("Of one stretch in between nothing is known; it is left open.".to_owned()),
+        1 => all.push("There are no data for one stretch of time; it is left blank.".to_owned()),
         gaps => all.push(format!(
-            "Of {gaps} stretches in between nothing is known; they are left open."
+            "There are no data for {gaps} stretches of time; they are left blank."
         )),
     }
     if course.set_back > 0 {
@@ -302,14 +302,14 @@ fn title(device: &DeviceSeries) -> String {
     }
 }
 
-/// The disks that an array lies on; a member that is a partition stands for itself.
+/// The members of an array; a member that is a partition is returned as such.
 fn members<'a>(frame: &ChartFrame<'a>, array: &DeviceSeries) -> Vec<&'a DeviceSeries> {
     let ids = array.device.lies_on.iter();
     ids.filter_map(|id| frame.course.device(*id)).collect()
 }
 
-/// The disks with charts of their own, in order, and the number of the others: all disks where they are few, and else
-/// those with findings and those that did most.
+/// The disks with their own charts, in order, and the number of the others: all disks where they are few, otherwise
+/// those with findings and those with the most activity.
 fn chosen<'a>(
     frame: &ChartFrame<'_>,
     disks: Vec<&'a DeviceSeries>,
@@ -345,7 +345,7 @@ fn chosen<'a>(
 
 /// Maps of all devices.
 fn maps(frame: &ChartFrame<'_>, disks: &[&DeviceSeries]) -> Vec<Option<Chart>> {
-    // From the top of the page down, as everywhere else.
+    // Reversed, since the last row of a map is the topmost.
     let disks: Vec<&DeviceSeries> = disks.iter().rev().copied().collect();
     vec![
         frame.map("Await of reads", WAIT, &disks, READ_WAIT),
@@ -358,7 +358,7 @@ fn maps(frame: &ChartFrame<'_>, disks: &[&DeviceSeries]) -> Vec<Option<Chart>> {
     ]
 }
 
-/// The charts of a device, and of what lies below it.
+/// The charts of a device and of its members.
 fn own(
     frame: &ChartFrame<'_>,
     device: &DeviceSeries,
@@ -366,7 +366,7 @@ fn own(
 ) -> Vec<Option<Chart>> {
     let mut ids = vec![device.device.id];
     ids.extend(members.iter().map(|member| member.device.id));
-    // A log may know the sum only.
+    // A log may have only the sum of reads and writes.
     let knows_writes = device.total[WRITES].is_some();
     let both = |title: &str, unit: ChartUnit, read: usize, write: usize| {
         let first = if knows_writes { "reads" } else { "requests" };
@@ -403,7 +403,7 @@ fn own(
         ("Reads, by member", RATE, READS),
         ("Writes, by member", RATE, WRITES),
     ];
-    // More than a few are distinguished in the maps.
+    // Many members are shown only in the maps.
     if members.len() <= MAX_LINES {
         for (title, unit, at) in under {
             let series = members.iter().enumerate();

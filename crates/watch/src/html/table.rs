@@ -9,12 +9,12 @@ use super::figures::{ALL_WAIT, DEVICE, FIGURES};
 pub(super) struct TableRow {
     pub(super) name: String,
     pub(super) kind: &'static str,
-    /// Mean and most of each figure.
+    /// Mean and maximum of each figure, as text.
     pub(super) cells: Vec<(String, String)>,
 }
 
-/// The table: the heads of its columns, and the rows of all devices that did something, partitions aside.
-/// The one column for all requests stands only where one for reads and one for writes are missing.
+/// The table: the heads of its columns, and the rows of all active devices except partitions. The column for all
+/// requests exists only where a device has no separate latencies of reads and writes.
 pub(super) fn table(course: &FigureSeries) -> (Vec<&'static str>, Vec<TableRow>) {
     let devices = course.devices.iter();
     let devices: Vec<&DeviceSeries> = devices

@@ -1,4 +1,4 @@
-//! The page of a watch, as text and as a browser sees it.
+//! Tests of the page of a watch, as text and in a browser.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ fn began() -> Timestamp {
     "2026-11-20T02:00:00Z".parse().unwrap()
 }
 
-/// A figure that wanders, the same in each run.
+/// A value that varies over time, the same in each run.
 fn wave(second: u64, nth: u32, period: f64) -> f64 {
     let phase = second as f64 / period + f64::from(nth);
     1.0 + 0.4 * phase.sin() + 0.15 * (phase * 7.3).sin() + 0.1 * (phase * 31.7).cos()
@@ -182,7 +182,7 @@ fn a_page_has_findings_marks_gaps_and_no_markup_of_others() {
     let page = HOUR.page();
     assert!(page.contains("slow-member") && page.contains(">7.20 ms<"));
     assert!(page.contains("deploy 1.4.2") && !page.contains("long before"));
-    assert!(page.contains("Of one stretch in between nothing is known"));
+    assert!(page.contains("There are no data for one stretch of time"));
     assert!(!page.contains("<script>alert"));
     assert!(page.contains("md0 (raid10)"));
     assert!(page.contains("Await of reads, by member"));

@@ -1,4 +1,4 @@
-//! Arrays of an old log, which has no members: as the user names them.
+//! Arrays of a log, whose members the user names, since a log does not have them.
 
 use std::sync::Arc;
 
@@ -7,21 +7,21 @@ use record::sample::{Device, DeviceId, DeviceKind, DeviceSample, Sample, SampleT
 
 use crate::log_array::LogArray;
 
-/// Arrays that were named, as they are put into the samples of a log.
+/// The named arrays, which are added to the samples of a log.
 pub(super) struct Arrays(Vec<NamedArray>);
 
 struct NamedArray {
     array: LogArray,
-    /// Number that the array has where the log does not show the array itself.
+    /// Id of the array, if the log does not show the array itself.
     own: DeviceId,
-    /// The device as it was made last, with the number that it was made of.
+    /// The array's device as last created, with its id.
     made: Option<(DeviceId, Arc<Device>)>,
-    /// The device as the log shows it; `None` where it does not.
+    /// The device as the log shows it; `None` if it does not.
     shown: Option<Arc<Device>>,
 }
 
 impl Arrays {
-    /// Takes arrays, each after those that it lies on.
+    /// Arrays, each after those that it lies on.
     pub(super) fn new(arrays: Vec<LogArray>) -> Arrays {
         // A log numbers its devices from zero on.
         let numbers = (0..=u32::MAX).rev().map(DeviceId);
@@ -37,7 +37,7 @@ impl Arrays {
         Arrays(named.collect())
     }
 
-    /// Lays the arrays over their members, as far as a sample has these.
+    /// Adds the arrays to a sample, with those of their members that the sample has.
     pub(super) fn add_arrays(&mut self, sample: &mut Sample) {
         for named in &mut self.0 {
             named.add_arrays(sample);
@@ -67,7 +67,8 @@ impl NamedArray {
         self.made = Some((id, Arc::clone(&device)));
         match shown {
             Some(at) => sample.devices[at].device = device,
-            // It did what its members did, of which the log does not say what was one request to it.
+            // Its figures are unknown: the log does not show which members' requests belong to one request of the
+            // array.
             None => sample.devices.push(DeviceSample::unknown(device)),
         }
     }

@@ -1,4 +1,4 @@
-//! Opening of a log: a file, standard input, or what `sadf` makes of a binary file of sar.
+//! Opening of a log: a file, standard input, or the output of `sadf` for a binary file of sar.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -15,7 +15,7 @@ use rustix::fs::{FileType, fstat, tell};
 use ui::charset::printable;
 use ui::exit::{ExitClass as _, Failure};
 
-/// Source of a log. It may be a pipe in which nothing comes for hours.
+/// Source of a log. It may be a pipe without data for hours.
 pub(super) trait Origin: Read + AsFd {}
 
 impl<S: Read + AsFd> Origin for S {}
@@ -69,7 +69,7 @@ impl Log {
     }
 }
 
-/// The disks of a binary file of sar, as the installed sadf prints them.
+/// The disk statistics of a binary file of sar, printed by the installed sadf.
 fn sadf(path: &Path) -> anyhow::Result<Streaming> {
     // A name that begins with a dash would be an option.
     let path = std::path::absolute(path)?;
@@ -93,7 +93,7 @@ pub(super) fn place(path: &Path) -> String {
     printable(&path.display().to_string()).into_owned()
 }
 
-/// Bytes of an open file that are still to be read; `None` for anything but a regular file.
+/// Number of bytes of an open file that are still to be read; `None` except for a regular file.
 fn bytes_left(input: &StandardInput) -> Option<u64> {
     let facts = fstat(input).ok()?;
     let is_file = FileType::from_raw_mode(facts.st_mode) == FileType::RegularFile;

@@ -9,7 +9,7 @@ use record::{Bytes, Nanos};
 use ui::format;
 use ui::progress::alone;
 
-/// Time of reading below which there is no bar.
+/// Time after which the bar appears.
 const BAR_DELAY: Duration = Duration::from_secs(1);
 /// Bytes after which the clock is read.
 const STEP: u64 = 1 << 16;
@@ -27,7 +27,7 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    /// Begins with a log of so many bytes, if that is known.
+    /// Progress of a log of `total` bytes, if its length is known.
     pub(super) fn new(total: Option<u64>, watched: bool) -> Progress {
         Progress {
             watched,
@@ -54,7 +54,7 @@ impl Progress {
         self.draw(self.bar.get_or_init(|| self.bar()), passed);
     }
 
-    /// Notes that no data comes at present: the speed falls.
+    /// Updates the bar while no data arrive, so that the rate falls.
     pub(super) fn wait(&self) {
         if let Some(bar) = self.bar.get() {
             self.draw(bar, self.began.elapsed());

@@ -1,4 +1,4 @@
-//! Columns of figures in the table of devices, a row each.
+//! Columns of the table of devices, defined in one row each.
 
 use record::Nanos;
 use record::sample::{FlowKind, Latencies};
@@ -58,7 +58,7 @@ pub(crate) static COLUMNS: [Column; 18] = [
     }),
 ];
 
-/// Heads that the page of keys and signs explains.
+/// Explanations of column heads, for the help page.
 pub(crate) const EXPLANATIONS: [(&str, &str); 5] = [
     (
         "xsibl",
@@ -86,21 +86,21 @@ pub(crate) const SPARKLINE_RANK: u8 = 10;
 /// A column of figures.
 #[derive(Debug)]
 pub(crate) struct Column {
-    /// Head, with the unit that the figures do not carry.
+    /// Head, with the unit of the figures.
     pub head: &'static str,
     /// Head where the terminal has no Unicode.
     ascii: &'static str,
-    /// Head on a narrow screen, where that is another one.
+    /// Head on a narrow screen, if it differs.
     short: Option<&'static str>,
-    /// Least width.
+    /// Minimum width, in characters.
     width: usize,
-    /// Importance: columns of the least rank are given room first, those of one rank together.
+    /// Importance: columns of the lowest rank are placed first, those of the same rank together.
     pub rank: u8,
     /// Data without which the column is left out.
     pub needs: Needs,
-    /// Place among the orders of rows; `None` where rows are not sorted by the column.
+    /// Position among the sort orders; `None` where rows cannot be sorted by the column.
     pub sort: Option<u8>,
-    /// Name of that order.
+    /// Name of the sort order.
     pub sort_name: &'static str,
     /// Figure of a row.
     pub figure: fn(&RowCells<'_>) -> Option<f64>,
@@ -110,9 +110,9 @@ pub(crate) struct Column {
 /// Text of a cell.
 #[derive(Clone, Copy, Debug)]
 enum CellText {
-    /// Of the column's figure.
+    /// Text of the column's figure.
     Figure(fn(Option<f64>) -> String),
-    /// Of the row, with a style of its own.
+    /// Text of the row, with its own style.
     Row(fn(&RowCells<'_>) -> (String, Option<TextStyle>)),
 }
 
@@ -177,7 +177,7 @@ impl Column {
         head.chars().count().max(self.width)
     }
 
-    /// A row's figure, and its style; `None` where the row's own style is meant.
+    /// Text of a row's cell, and its style; `None` for the style of the row.
     pub(crate) fn cell(&self, of: &RowCells<'_>) -> (String, Option<TextStyle>) {
         match self.text {
             CellText::Figure(text) => (text((self.figure)(of)), None),
@@ -186,7 +186,7 @@ impl Column {
     }
 }
 
-/// Sources of a row's figures.
+/// Data from which a row's figures are made.
 pub(crate) struct RowCells<'a> {
     /// Row of the device.
     pub row: &'a DeviceRow,
@@ -209,14 +209,14 @@ impl RowCells<'_> {
         self.flow(FlowKind::Write)
     }
 
-    /// A percentile of the times of all requests, in seconds.
+    /// A percentile of the latency of all requests, in seconds.
     fn latency(&self, of: fn(&Latencies) -> Nanos) -> Option<f64> {
         let all = self.row.latency.as_ref()?.all.as_ref()?;
         Some(of(all).as_secs_f64())
     }
 }
 
-/// A whole number at the end of the interval, or a mean.
+/// Text of the requests in flight: their number at the end of the interval, or else the mean.
 pub(crate) fn flight(row: &DeviceRow) -> String {
     match row.figures.in_flight.get() {
         Some(count) if count < 99_999.5 => format!("{count:.0}"),
@@ -240,7 +240,7 @@ fn siblings(comparison: Option<&SiblingComparison>) -> (String, Option<TextStyle
     }
 }
 
-/// The volume's cap (`v`) or the instance's (`i`), whichever is hit for longer.
+/// Share of the time over the volume's cap (`v`) or the instance's (`i`), whichever is longer.
 fn cap(caps: Option<TimeOverCaps>) -> (String, Option<TextStyle>) {
     let Some(caps) = caps else {
         return (String::new(), None);

@@ -1,4 +1,4 @@
-//! The screen's state with the source of its frames.
+//! Connection of the screen's state with the source of its frames.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -13,18 +13,18 @@ use super::model::{KeyEffect, Model};
 
 /// A source of frames.
 pub(super) trait IntervalSource {
-    /// Gives the model what is due. Returns true where there was something, and the time until more is due; `None`
-    /// where that is not known.
+    /// Passes due updates to the model. Returns true if there were any, and the time until the next one; `None` where
+    /// it is not known.
     fn update(&mut self, model: &mut Model) -> (bool, Option<Duration>);
 
-    /// A descriptor that can be read when there is something new.
+    /// A descriptor that becomes readable when there are updates.
     fn wake_fd(&self) -> Option<BorrowedFd<'_>>;
 
     /// Applies a key's effect to a recording.
     fn apply(&mut self, effect: KeyEffect, model: &mut Model);
 }
 
-/// A model that is shown with what its source gives.
+/// A model on the screen, with its source of frames.
 pub(super) struct ShownModel<'a> {
     pub(super) model: &'a mut Model,
     pub(super) source: &'a mut dyn IntervalSource,

@@ -1,4 +1,4 @@
-//! Figures in few columns.
+//! Figures as short text.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ pub(crate) fn mib(bytes: Option<f64>) -> String {
     rate(bytes.map(|bytes| bytes / MIB))
 }
 
-/// A time in at most five columns, of seconds: `830µs`, `1.2ms`, `12ms`, `3.4s`.
+/// A latency, given in seconds, in at most five columns: `830µs`, `1.2ms`, `12ms`, `3.4s`.
 pub(crate) fn wait(seconds: Option<f64>) -> String {
     seconds.map_or_else(|| UNKNOWN.to_owned(), compact_latency)
 }
@@ -66,7 +66,7 @@ pub(crate) fn share(fraction: Option<f64>) -> String {
     }
 }
 
-/// The time of day, or the time since the beginning where that is not known.
+/// The time of day, or the time since the first reading where it is not known.
 pub(crate) fn clock(moment: SampleTime) -> String {
     match moment.wall {
         Some(wall) => {
@@ -90,8 +90,8 @@ pub(crate) fn span(time: Nanos) -> String {
     compact(Duration::from_nanos(time.0))
 }
 
-/// A line of blocks, each as high as its value against the highest. What is not known is a gap, and zero
-/// is distinguished from what is little.
+/// A line of blocks, whose heights are relative to the highest value. Unknown values are gaps, and zero differs from
+/// small values.
 pub(crate) fn sparkline(values: &[Option<f64>], unicode: bool) -> String {
     const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     const SIGNS: [char; 8] = ['.', ':', '-', '=', '+', '*', '#', '@'];
@@ -111,12 +111,12 @@ pub(crate) fn sparkline(values: &[Option<f64>], unicode: bool) -> String {
     values.iter().map(sign).collect()
 }
 
-/// Aligns a text to the right of so many columns.
+/// A text, right-aligned in `width` columns.
 pub(crate) fn right_aligned(text: &str, width: usize) -> String {
     format!("{text:>width$}")
 }
 
-/// Cuts a text that is too long, with a sign at its end.
+/// A text in exactly `width` columns: padded, or truncated with an ellipsis.
 pub(crate) fn cut(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
         return format!("{text:<width$}");

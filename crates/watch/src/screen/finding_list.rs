@@ -1,4 +1,4 @@
-//! Findings, so that the screen can show them as they stood at any time.
+//! List of findings, from which the screen can show their state at any time.
 
 use std::collections::VecDeque;
 
@@ -7,16 +7,16 @@ use record::{Nanos, Severity, Subject};
 use study::watch::WatchEvent;
 use study::watch::{ChangeKind, EventChange};
 
-/// Number of findings remembered.
+/// Maximum number of findings that are kept.
 const MAX_FINDINGS: usize = 500;
 
-/// A finding, and when it was known.
+/// A finding, with the times at which it was opened and closed.
 #[derive(Clone, Debug)]
 struct Entry {
     event: WatchEvent,
     /// Time at which it was found, which is later than the start of its cause.
     opened: Nanos,
-    /// Time at which it was known to be over.
+    /// Time at which it was found to be over.
     closed: Option<Nanos>,
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct FindingList {
 }
 
 impl FindingList {
-    /// Takes in changes of findings at a time.
+    /// Adds changes of findings at the time `now`.
     pub(crate) fn take(&mut self, changes: Vec<EventChange>, now: Nanos) {
         for EventChange { kind, event } in changes {
             let known = self.entries.iter_mut().rev();
@@ -52,7 +52,7 @@ impl FindingList {
             }
         }
         while self.entries.len() > MAX_FINDINGS {
-            // One that lasts is worth more than an older one that is over.
+            // Ended findings are dropped before open ones, even if those are older.
             let over = self.entries.iter().position(|entry| entry.closed.is_some());
             self.entries.remove(over.unwrap_or(0));
         }
@@ -78,7 +78,7 @@ impl FindingList {
         over.into_iter().map(|(_, event)| event).collect()
     }
 
-    /// Severity of the gravest finding open on a device; `None` where none was.
+    /// Highest severity of the findings that were open on a device at a time; `None` where none was.
     pub(crate) fn mark(&self, device: DeviceId, time: Nanos) -> Option<Severity> {
         let subject = Subject::Device(device);
         let open = self.entries.iter().filter(|entry| entry.was_open(time));

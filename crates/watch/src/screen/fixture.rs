@@ -1,5 +1,5 @@
-//! A host for the tests of the screen: an array of four members, one of them slow, a volume on it, a disk
-//! with partitions, and devices that are never active.
+//! A simulated host for tests of the screen: an array of four members, one of them slow, a volume on it, a disk with
+//! partitions, and idle devices.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use super::Update;
 use super::frame::Frame;
 use super::model::Model;
 
-/// The time so many seconds after the beginning, which has no time of day.
+/// A sample time at this second, without a time of day.
 pub(crate) fn second(second: u64) -> SampleTime {
     SampleTime {
         wall: None,
@@ -36,7 +36,7 @@ fn flow(iops: f64, size: u64, wait_us: u64) -> Flow {
     }
 }
 
-/// A device with so many reads a second, of this latency.
+/// A device with `iops` reads a second of `wait_us` microseconds each.
 pub(crate) fn device(
     id: u32,
     name: &str,
@@ -46,7 +46,7 @@ pub(crate) fn device(
 ) -> DeviceSample {
     let mut device = Device::by_name(DeviceId(id), name, SampleTime::default());
     device.lies_on = lies_on.iter().map(|id| DeviceId(*id)).collect();
-    // A device on exactly one other, and named like a part of it, is a partition here.
+    // A device on exactly one other, with the name of a partition, is one.
     if lies_on.len() == 1 && disks_of_partition(name).next().is_some() && name.starts_with("vd") {
         device.kind = DeviceKind::Partition;
     }
@@ -176,7 +176,7 @@ fn host() -> HostSample {
     }
 }
 
-/// The host in a second.
+/// Sample of the host at second `at`.
 pub(crate) fn sample(at: u64) -> Sample {
     let mut slow = device(3, "nvme3n1", &[], 400.0, 9000);
     slow.vendor = Some(page());
@@ -233,7 +233,7 @@ pub(crate) fn change(kind: ChangeKind, id: u64, at: u64) -> EventChange {
     }
 }
 
-/// A screen that has seen the host for so many seconds, and found the slow member after thirty.
+/// Model of a screen that has watched the host for `seconds`, with a finding on the slow member after 30 seconds.
 pub(crate) fn model(seconds: u64) -> Model {
     let source = SampleSource {
         hostname: Some("db7".to_owned()),

@@ -1,4 +1,4 @@
-//! Samples in as few bytes as the screen needs, so that many minutes of many devices can be kept to go back to.
+//! Samples in a compact form, so that many minutes of many devices can be kept to go back to.
 
 use std::mem::size_of;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use record::sample::{
 };
 use record::{Bytes, Nanos};
 
-/// Memory of a device's figures, with its reference counts and the allocator's overhead.
+/// Memory of a device's figures in bytes, with reference counts and the allocator's overhead.
 const KEPT: usize = size_of::<DeviceFigures>() + 32;
 
 /// A figure in four bytes; NaN where it is not known.
@@ -26,20 +26,20 @@ impl CompactFigure {
         (!self.0.is_nan()).then(|| f64::from(self.0))
     }
 
-    /// True if something is known to have happened.
+    /// True if the figure is known and above zero.
     fn is_positive(self) -> bool {
         self.0 > 0.0
     }
 }
 
 impl PartialEq for CompactFigure {
-    /// Compares two figures. Two that are not known are equal here.
+    /// Compares two figures. Two unknown figures are equal.
     fn eq(&self, other: &CompactFigure) -> bool {
         self.0.to_bits() == other.0.to_bits()
     }
 }
 
-/// Requests of one kind.
+/// Rates of the requests of one kind.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Rates {
     /// Requests a second.
@@ -48,9 +48,9 @@ pub(crate) struct Rates {
     pub bytes: CompactFigure,
     /// Merges a second.
     pub merged: CompactFigure,
-    /// The mean time of a request, in seconds.
+    /// Mean latency, in seconds.
     pub wait: CompactFigure,
-    /// The mean size, in bytes.
+    /// Mean size of a request, in bytes.
     pub size: CompactFigure,
 }
 
@@ -77,7 +77,7 @@ pub(crate) struct DeviceFigures {
     pub in_flight: CompactFigure,
     /// Requests in flight on average.
     pub mean_in_flight: CompactFigure,
-    /// The share of time in which anything was in flight.
+    /// Share of the time with requests in flight, from 0 to 1.
     pub busy: CompactFigure,
 }
 
@@ -108,7 +108,7 @@ impl DeviceFigures {
         self.in_flight.get().or(self.mean_in_flight.get())
     }
 
-    /// True if the device did something, or has something to do.
+    /// True if the device completed requests, or has some in flight.
     pub(crate) fn is_active(&self) -> bool {
         let moves = |rates: &Rates| rates.iops.is_positive();
         moves(&self.all)
@@ -123,35 +123,35 @@ impl DeviceFigures {
 pub(crate) struct DeviceRow {
     /// Device that the row shows.
     pub device: Arc<Device>,
-    /// Figures of the device, shared with the frame before where they are the same, as for an idle device.
+    /// Figures of the device, shared with the previous frame where they are equal, as for an idle device.
     pub figures: Arc<DeviceFigures>,
     /// An array's own state.
     pub array: Option<Arc<ArraySample>>,
     /// The vendor's page.
     pub vendor: Option<Arc<VendorSample>>,
-    /// Times of its requests, where they are traced.
+    /// Latencies of its requests, if they are traced.
     pub latency: Option<Arc<LatencySample>>,
 }
 
-/// A sample, as the screen keeps it.
+/// A sample in the screen's compact form.
 #[derive(Clone, Debug)]
 pub(crate) struct Frame {
     /// End of the interval.
     pub at: SampleTime,
     /// Length of the interval.
     pub length: Nanos,
-    /// Gap between it and the one before.
+    /// Gap between this interval and the previous one.
     pub gap: Option<Gap>,
     /// The host's own figures.
     pub host: HostSample,
     /// The devices, in the order of the sample.
     pub rows: Vec<DeviceRow>,
-    /// Memory of the frame, without what it shares with the frame before.
+    /// Memory of the frame in bytes, without parts that it shares with the previous frame.
     pub weight: usize,
 }
 
 impl Frame {
-    /// Makes the frame of a sample. Parts that have not changed are shared with the frame before.
+    /// The frame of a sample. Unchanged parts are shared with the previous frame.
     pub(crate) fn of(sample: &Sample, before: Option<&Frame>) -> Frame {
         let host = &sample.host;
         let mut weight = size_of::<Frame>()
@@ -204,7 +204,7 @@ impl Frame {
         }
     }
 
-    /// The row of a device, which is searched for first at the place where another frame had it.
+    /// The row of a device. `place` is its index in another frame, which is tried first.
     pub(crate) fn row(&self, id: DeviceId, place: usize) -> Option<&DeviceRow> {
         let is_it = |row: &&DeviceRow| row.device.id == id;
         let there = self.rows.get(place).filter(is_it);

@@ -1,4 +1,4 @@
-//! The last frames, as many as a limit on memory allows, to go back in.
+//! The last frames, as many as a limit on memory allows.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -8,16 +8,16 @@ use record::sample::{DeviceId, FlowKind};
 
 use super::frame::{DeviceRow, Frame};
 
-/// Memory that frames may always take: some ten minutes of 64 busy disks at one frame a second.
+/// Memory that frames may always use, in bytes: about ten minutes of 64 busy disks at one frame a second.
 const ROOM: usize = 6 << 20;
 /// Span of frames that are kept beyond [`ROOM`], for the sparklines of more disks.
 const SPAN: Nanos = Nanos::from_secs(120);
-/// Memory that frames may take at most.
+/// Maximum memory of frames, in bytes.
 const MAX_BYTES: usize = 48 << 20;
-/// Least number of frames, however large they are.
+/// Minimum number of frames, however large they are.
 const MIN_FRAMES: usize = 4;
 
-/// Frames in the order of their time. Each has a number, from 0 on, that it keeps.
+/// Frames in order of time. Each has a constant number, counted from 0.
 #[derive(Debug, Default)]
 pub(crate) struct History {
     frames: VecDeque<Arc<Frame>>,
@@ -46,7 +46,7 @@ impl History {
         self.frames.len() > MIN_FRAMES && self.weight > if is_old { ROOM } else { MAX_BYTES }
     }
 
-    /// The frame of a number.
+    /// The frame with this number.
     pub(crate) fn get(&self, number: u64) -> Option<&Arc<Frame>> {
         let index = usize::try_from(number.checked_sub(self.first)?).ok()?;
         self.frames.get(index)
@@ -62,7 +62,7 @@ impl History {
         Some(self.oldest()? + self.frames.len() as u64 - 1)
     }
 
-    /// The number of the last frame that ended at this time or before, or else of the oldest.
+    /// The number of the last frame that ended by this time, or else of the oldest.
     pub(crate) fn at(&self, time: Nanos) -> Option<u64> {
         let before = self
             .frames
@@ -70,7 +70,7 @@ impl History {
         Some(self.oldest()? + before.saturating_sub(1) as u64)
     }
 
-    /// The frames up to a number, the newest first, as far as they end within `span` of it.
+    /// The frames up to a number, the newest first, that ended within `span` before it.
     pub(crate) fn back(&self, number: u64, span: Nanos) -> impl Iterator<Item = &Arc<Frame>> {
         let end = self.get(number).map_or(Nanos(0), |frame| frame.at.elapsed);
         let count = number
@@ -80,9 +80,9 @@ impl History {
         frames.take_while(move |frame| frame.at.elapsed + span > end)
     }
 
-    /// The means of a figure of a device over the last `span`, in `count` parts of equal length, the
-    /// oldest first; `None` where nothing is known. The parts begin at multiples of their length, so
-    /// that a line that is drawn of them moves on and does not shimmer.
+    /// Means of a figure of a device over the last `span`, in `count` parts of equal length, the oldest first; `None`
+    /// for parts without a known value. The parts begin at multiples of their length, so that a sparkline moves
+    /// steadily instead of flickering.
     pub(crate) fn trace(
         &self,
         (id, place): (DeviceId, usize),
@@ -113,13 +113,12 @@ impl History {
                 sum.1 += overlap;
             }
         }
-        // A sliver of a part says little of it and would flicker.
+        // A part of which very little is known would flicker.
         let mean = |(sum, time): (f64, f64)| (time > part / 1000.0).then(|| sum / time);
         sums.into_iter().map(mean).collect()
     }
 
-    /// Index of the part of a [`trace`](History::trace) that a moment lies in, which was so long before the frame of
-    /// this number.
+    /// Index of the part of a [`trace`](History::trace) that contains the time `before` the frame with this number.
     pub(crate) fn part(
         &self,
         number: u64,
@@ -158,7 +157,7 @@ impl History {
     }
 }
 
-/// Start of the first of so many parts of a span up to a frame, and length of each, in seconds. They begin at
+/// Start of the first of `count` parts of a span up to a frame, and length of a part, in seconds. The parts begin at
 /// multiples of their length.
 fn parts(last: &Frame, span: Nanos, count: usize) -> (f64, f64) {
     let part = span.as_secs_f64() / count as f64;
@@ -207,7 +206,7 @@ mod tests {
         history
     }
 
-    /// History of many frames, one a second, of such a weight.
+    /// History of many frames, one a second, of this weight in bytes.
     fn kept(weight: usize) -> History {
         let mut history = History::default();
         for second in 1..=1000 {

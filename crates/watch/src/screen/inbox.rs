@@ -11,10 +11,10 @@ use super::drive::IntervalSource;
 use super::model::{KeyEffect, Model};
 use super::update::Update;
 
-/// Maximum number of updates that wait for a screen that does not take them.
+/// Maximum number of updates that wait for a screen that hangs.
 const MAX_UPDATES: usize = 300;
 
-/// Queue of updates between the thread that measures and that of the screen.
+/// Queue of updates from the sampling thread to the screen's thread.
 pub(super) struct Inbox {
     updates: Mutex<VecDeque<Update>>,
     bell: UnixStream,
@@ -33,8 +33,8 @@ impl Inbox {
         })
     }
 
-    /// Adds an update. Where too many wait, the oldest interval is dropped, and its changes of findings go to the
-    /// next. Notes are few, and stay.
+    /// Adds an update. Where too many wait, the oldest interval is dropped, and its changes of findings are added to
+    /// the next one. Notes are few, and are kept.
     pub(super) fn put(&self, update: Update) {
         let mut updates = self.updates.lock().unwrap_or_else(PoisonError::into_inner);
         updates.push_back(update);
@@ -58,7 +58,7 @@ impl Inbox {
 
     /// Wakes the screen.
     pub(super) fn wake(&self) {
-        // One that is full rings already.
+        // If the socket is full, it already wakes the screen.
         let _ = (&self.bell).write(&[0]);
     }
 
@@ -70,7 +70,7 @@ impl Inbox {
     }
 }
 
-/// Source of present samples.
+/// Source of live samples.
 pub(super) struct Live {
     inbox: Arc<Inbox>,
 }

@@ -1,9 +1,8 @@
 //! The live screen of `watch`, and of recordings.
 //!
-//! The data goes one way: samples become [`frame`]s, which the [`model`] keeps with what a person chose;
-//! [`draw`] makes widgets of that, and [`ui::screen`] writes the cells that changed.
-//! All of it runs on a thread of its own: a terminal that takes nothing (a connection that hangs, a
-//! stopped window) does not hold up the sampling.
+//! The data flows one way: samples become [`frame`]s, which the [`model`] keeps with the user's choices; [`draw`]
+//! makes widgets of them, and [`ui::screen`] writes the cells that changed. All of it runs on a separate thread: a
+//! terminal that accepts no output (a connection that hangs, a stopped window) does not delay the sampling.
 
 pub(crate) mod columns;
 mod draw;
@@ -42,16 +41,16 @@ use ui::signals;
 pub(crate) use replay::replay;
 pub(crate) use update::Update;
 
-/// Longest wait at the end for the thread that has the terminal to restore it.
+/// Maximum wait at the end for the screen's thread to restore the terminal.
 const TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A screen that shows present samples.
+/// A screen that shows live samples.
 pub(crate) struct Screen {
     inbox: Arc<Inbox>,
     thread: JoinHandle<()>,
     interrupt: Arc<AtomicBool>,
     failed: Arc<AtomicBool>,
-    /// Error for which the terminal could no longer be used.
+    /// Error of the terminal that ended the screen.
     error: Arc<OnceLock<io::Error>>,
     last: Option<Arc<Frame>>,
     /// Last state of the recording that was shown.
@@ -59,10 +58,10 @@ pub(crate) struct Screen {
     marks: Vec<Mark>,
 }
 
-/// Sets the flag when the screen is over, whatever ended it: without it nobody is watching.
+/// Guard that sets the interrupt flag when the screen ends, for any reason: a watch without its screen must end.
 struct ScreenEndGuard {
     interrupt: Arc<AtomicBool>,
-    /// True if a panic ended it.
+    /// Set if a panic ended the screen.
     failed: Arc<AtomicBool>,
 }
 
@@ -70,17 +69,17 @@ impl Drop for ScreenEndGuard {
     fn drop(&mut self) {
         self.failed.fetch_or(std::thread::panicking(), Relaxed);
         self.interrupt.store(true, Relaxed);
-        // From now on, a second signal need not mind the terminal. Without that, it ends just as well.
+        // From now on a second signal may end the process at once. If this fails, the first one still ends it.
         let _ = signals::second_ends_at_once(&self.interrupt);
     }
 }
 
 impl Screen {
-    /// Takes the terminal. `all` shows devices that never did anything too. The flag is set when the user quits, and
-    /// is polled for the end.
+    /// Takes over the terminal. With `all`, unused devices are shown too. The flag is set when the user quits, and ends
+    /// the screen when it is set elsewhere.
     ///
     /// # Errors
-    /// When there is no terminal to be had, or no thread.
+    /// When the terminal cannot be opened, or no thread can be started.
     pub(crate) fn start(
         source: SampleSource,
         all: bool,
@@ -104,7 +103,7 @@ impl Screen {
                 source: &mut source,
             };
             if let Err(error) = run(terminal, &mut shown, &over.interrupt) {
-                // Before the flag is raised, after which it is searched for.
+                // Stored before the flag is set, after which it is read.
                 let _ = why.set(error);
             }
         };
@@ -130,12 +129,12 @@ impl Screen {
         self.inbox.put(Update::Frame(frame, changes.to_vec()));
     }
 
-    /// True if the screen ended by a fault of its own.
+    /// True if a panic ended the screen.
     pub(crate) fn has_failed(&self) -> bool {
         self.failed.load(Relaxed)
     }
 
-    /// Error for which the terminal could no longer be used; `None` where that did not end the screen.
+    /// Error of the terminal that ended the screen; `None` if there was none.
     pub(crate) fn error(&self) -> Option<&io::Error> {
         self.error.get()
     }
@@ -155,7 +154,7 @@ impl Screen {
         }
     }
 
-    /// Shows a note: something that cannot be seen, and why.
+    /// Shows a note on data that are missing, with the reason.
     pub(crate) fn note(&self, note: &str) {
         self.inbox.put(Update::Note(note.to_owned()));
     }
@@ -170,7 +169,7 @@ impl Drop for Screen {
         while !self.thread.is_finished() && began.elapsed() < TIMEOUT {
             std::thread::sleep(Duration::from_millis(5));
         }
-        // Where the thread hangs in a write, this is all that can be done.
+        // Where the thread hangs in a write, the terminal is restored here, as far as possible.
         put_back();
     }
 }

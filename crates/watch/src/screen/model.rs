@@ -1,4 +1,4 @@
-//! State of the screen: the frames, the place in time, and the user's choices. No terminal is touched here.
+//! State of the screen: the frames, the displayed time, and the user's choices, without access to a terminal.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::tree::{Branch, DeviceSelection, Fold, branches};
 use super::update::Update;
 use ui::screen::Key;
 
-/// Number of notes kept.
+/// Maximum number of notes that are kept.
 const NOTES: usize = 20;
 /// Step of the keys for a minute.
 const MINUTE: Nanos = Nanos::from_secs(60);
@@ -32,13 +32,13 @@ pub(crate) enum Page {
     Detail,
     /// All findings.
     Findings,
-    /// The processes that do most I/O.
+    /// The processes with the most I/O.
     Processes,
     /// The keys.
     Help,
 }
 
-/// Effect of a key, beside drawing anew.
+/// Effect of a key, in addition to a redraw.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KeyEffect {
     /// No effect.
@@ -60,7 +60,7 @@ pub(crate) enum KeyEffect {
 pub(crate) struct Playback {
     /// Speed, as a multiple of the original.
     pub speed: f64,
-    /// True if no frame comes after the newest.
+    /// True if the newest frame is the last of the recording.
     pub at_end: bool,
 }
 
@@ -79,28 +79,28 @@ pub(crate) struct Model {
     pub history: History,
     /// The findings.
     pub found: FindingList,
-    /// Notes: what could not be seen, and why.
+    /// Notes on missing data, with the reasons.
     pub notes: VecDeque<String>,
-    /// Devices that are seen, and their order.
+    /// Selection of the devices, and their order.
     pub choice: DeviceSelection,
     /// Figure of the sparklines.
     pub graph: SparklineFigure,
     /// Page that fills the screen.
     pub page: Page,
-    /// Filter text that is being typed; `None` while none is.
+    /// Filter text that is being typed.
     pub typing: Option<String>,
-    /// Number of lines of a long page above the first that is shown.
+    /// Scroll offset of a long page, in lines.
     pub scroll: usize,
-    /// The frame that is held; `None` when the newest is followed.
+    /// Number of the frame at which the screen is paused; `None` while it follows the newest.
     held: Option<u64>,
     selected: Option<(DeviceId, Option<DeviceId>)>,
     ever_active: HashSet<DeviceId>,
-    /// Number of rows of the last picture's page.
+    /// Number of visible rows at the last redraw.
     page_rows: usize,
 }
 
 impl Model {
-    /// A screen without frames. `all` also shows devices that never did anything.
+    /// A model without frames. With `all`, unused devices are shown too.
     pub(crate) fn new(source: SampleSource, all: bool) -> Model {
         Model {
             source,
@@ -113,7 +113,7 @@ impl Model {
         }
     }
 
-    /// Takes in an update.
+    /// Applies an update.
     pub(crate) fn take(&mut self, update: Update) {
         match update {
             Update::Frame(frame, changes) => {
@@ -121,7 +121,7 @@ impl Model {
                 self.ever_active.extend(active.map(|row| row.device.id));
                 self.found.take(changes, frame.at.elapsed);
                 self.history.push(frame);
-                // What is held for long falls out of memory at its end.
+                // A paused frame may be dropped from the history: the oldest one is shown then.
                 let oldest = self.history.oldest();
                 self.held = self.held.max(self.held.and(oldest));
             }
@@ -136,7 +136,7 @@ impl Model {
         }
     }
 
-    /// Marks of the two minutes up to the frame that is shown, the last one first, each with its distance from that
+    /// Marks of the two minutes up to the displayed frame, the last first, each with the time from the mark to that
     /// frame.
     pub(crate) fn recent_marks(&self) -> impl Iterator<Item = (&Mark, Nanos)> {
         let now = self.frame().and_then(|frame| frame.at.wall);
@@ -151,17 +151,17 @@ impl Model {
             .filter(|(_, before)| *before <= MARK_SHOWN)
     }
 
-    /// The number of the frame that is shown.
+    /// The number of the displayed frame.
     pub(crate) fn number(&self) -> Option<u64> {
         self.held.or(self.history.newest())
     }
 
-    /// The frame that is shown.
+    /// The displayed frame.
     pub(crate) fn frame(&self) -> Option<&Arc<Frame>> {
         self.history.get(self.number()?)
     }
 
-    /// Time from the frame that is held to the newest one; `None` when the newest is followed.
+    /// Time from the frame at which the screen is paused to the newest one; `None` while it follows the newest.
     pub(crate) fn behind(&self) -> Option<Nanos> {
         let held = self.history.get(self.held?)?;
         let newest = self.history.get(self.history.newest()?)?;
@@ -187,7 +187,7 @@ impl Model {
         self.page_rows = rows.max(1);
     }
 
-    /// Holds the frame of a number, or else the one that is shown now.
+    /// Pauses at the frame with this number, or else at the newest.
     pub(crate) fn hold(&mut self, number: Option<u64>) {
         self.held = number.or(self.history.newest());
     }
@@ -302,7 +302,7 @@ impl Model {
         let Some(line) = lines.get(self.selected(&lines)) else {
             return;
         };
-        // On a line with nothing below it, what it is shown under is meant.
+        // On a line without lines below it, the key applies to its parent.
         let whose = match (line.fold, line.parent) {
             (Fold::Leaf, Some(parent)) => {
                 let above = lines.iter().find(|line| line.id == parent);

@@ -1,4 +1,4 @@
-//! Orders of rows, and the search for rows.
+//! Sort orders of rows, figures of sparklines, and the search for devices.
 
 use record::raid::MdLevel;
 use record::sample::Device;
@@ -7,12 +7,12 @@ use regex_lite::{Regex, RegexBuilder};
 use super::columns::{COLUMNS, Column, RowCells};
 use super::frame::DeviceRow;
 
-/// Order of the rows: by a column's figure, or by the kernel's names, numbers in them by value.
+/// Sort order of the rows: by a column's figure, or by the kernel names in natural order.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SortBy(Option<&'static Column>);
 
 impl SortBy {
-    /// All orders, as the keys go through them.
+    /// All sort orders, in the order in which the keys select them.
     fn all() -> Vec<SortBy> {
         let columns = COLUMNS.iter().filter(|column| column.sort.is_some());
         let mut all: Vec<SortBy> = columns.map(|column| SortBy(Some(column))).collect();
@@ -21,7 +21,7 @@ impl SortBy {
         all
     }
 
-    /// The next order, or the one before.
+    /// The next sort order, or the previous one.
     pub(super) fn step(self, forward: bool) -> SortBy {
         let all = SortBy::all();
         let at = all.iter().position(|by| by.name() == self.name());
@@ -112,11 +112,11 @@ pub(crate) struct DeviceSearch {
 }
 
 impl DeviceSearch {
-    /// Makes the search for a text: a regular expression, or the text itself where it is none, such as while it is
-    /// typed. Upper and lower case are the same.
+    /// A case-insensitive search for a text: as a regular expression, or literally where it is an invalid one, such as
+    /// while it is typed.
     pub(super) fn new(text: &str) -> DeviceSearch {
         let build = |text: &str| {
-            // A bound on the size, since a pattern such as `.{9999}` asks for much memory.
+            // A bound on the size, since a pattern such as `.{9999}` needs much memory.
             let mut builder = RegexBuilder::new(text);
             builder
                 .case_insensitive(true)

@@ -1,4 +1,4 @@
-//! Caps of a volume as the vendor's page has them.
+//! Time over the caps of a volume, from the vendor's statistics page.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use record::sample::{DeviceId, VendorSample};
 
 use super::history::History;
 
-/// Age above which a page is out of date; pages come once a second at most.
+/// Age above which a page is out of date; pages are read at most once a second.
 const FRESH: Nanos = Nanos::from_secs(5);
 
 /// Share of the time in which the load of a volume exceeded its limits.
@@ -20,7 +20,7 @@ pub(crate) struct TimeOverCaps {
 }
 
 impl TimeOverCaps {
-    /// Caps of a page.
+    /// Shares from a statistics page.
     pub(crate) fn of(page: &VendorSample) -> TimeOverCaps {
         let exceeded = &page.exceeded;
         let share = |time: Option<Nanos>| time.map_or(0.0, |time| page.share(time));

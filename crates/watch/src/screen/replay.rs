@@ -1,4 +1,4 @@
-//! A recording on the screen: intervals that follow each other as fast as they did, or faster.
+//! A recording on the screen: its intervals, played at the original speed or faster.
 
 use std::iter::Peekable;
 use std::os::fd::BorrowedFd;
@@ -20,16 +20,15 @@ use ui::screen::{Terminal, put_back, run};
 
 /// Speeds, as multiples of the original.
 const SPEEDS: [f64; 8] = [1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0, 3600.0];
-/// Longest wait between two intervals, so that gaps are skipped.
+/// Maximum wait between two intervals, so that gaps are skipped.
 const MAX_WAIT: Duration = Duration::from_secs(2);
 
-/// Plays a recording, starting with `from`, until the user quits. Earlier intervals are there only to go back to,
-/// and for the sparklines, which need two minutes of them. Intervals are in order of time, each with the changes of
-/// findings in it, and are read when they are due, one ahead. `all` also shows devices that were never active.
-/// Marks are in order.
+/// Plays a recording from the time `from` until the user quits. Earlier intervals are loaded to go back to, and for
+/// the sparklines, which need two minutes. Intervals are in order of time, each with the changes of findings in it;
+/// they are read when they are due, one ahead. With `all`, unused devices are shown too. Marks are in order of time.
 ///
 /// # Errors
-/// When there is no terminal, or the recording cannot be read further.
+/// When the terminal cannot be opened, or the recording cannot be read further.
 pub(crate) fn replay(
     source: SampleSource,
     all: bool,
@@ -60,7 +59,7 @@ struct Replay<I: Iterator<Item = Result<(Sample, Vec<EventChange>), Failure>>> {
     recording: Peekable<I>,
     last: Option<Arc<Frame>>,
     speed: usize,
-    /// Time at which the last frame was shown; `None` while it is held.
+    /// Time at which the last frame was shown; `None` while the replay is paused.
     shown: Option<Instant>,
     failure: Option<Failure>,
 }
@@ -76,7 +75,7 @@ impl<I: Iterator<Item = Result<(Sample, Vec<EventChange>), Failure>>> Replay<I> 
         }
     }
 
-    /// Returns all intervals before a time, and the first that ends then or later.
+    /// Passes all intervals before a time, and the first that ends then or later, to the model.
     fn begin(&mut self, model: &mut Model, from: Option<Timestamp>) {
         self.next(model);
         let is_before = |frame: &Arc<Frame>| match (from, frame.at.wall) {
@@ -138,7 +137,7 @@ impl<I: Iterator<Item = Result<(Sample, Vec<EventChange>), Failure>>> IntervalSo
         let shown = *self.shown.get_or_insert_with(Instant::now);
         let mut due = shown + self.pause().unwrap_or_default();
         let mut is_new = false;
-        // Where it is played fast, several are due at once.
+        // At a high speed, several intervals are due at once.
         while due <= Instant::now() && self.next(model) {
             is_new = true;
             self.shown = Some(due);

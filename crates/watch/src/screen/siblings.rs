@@ -1,8 +1,9 @@
 //! A member's latency compared with the median of its siblings', over the last seconds.
 //!
-//! The finding `slow-member` looks longer and is surer; this is the figure in the row, by the same bounds of
-//! waits. The finding also holds of a member that gets far fewer requests than its siblings, as md does with the
-//! slower copy of a mirror, and does not where these have queues: the sign in the row knows neither.
+//! The finding `slow-member` uses a longer span and is more certain; this is the figure in the row, by the same bounds
+//! of latency. The finding also includes a member that gets far fewer requests than its siblings, as md does with the
+//! slower copy of a mirror, and excludes cases in which the siblings have queues; the sign in the row considers
+//! neither.
 
 use record::Nanos;
 use record::sample::FlowKind;
@@ -11,17 +12,17 @@ use study::median::median;
 use super::frame::DeviceRow;
 use super::history::History;
 
-/// Span that is compared: a single second is noise.
+/// Span that is compared: a single second varies too much.
 const SPAN: Nanos = Nanos::from_secs(10);
-/// Ratio to the siblings' latency from which a member stands out. With two members it is unknown which of them is
-/// normal.
+/// Ratio to the siblings' median latency from which a member stands out.
 const SLOW: f64 = 2.0;
+/// The ratio with two members, of which it is unknown which one is normal.
 const SLOW_OF_TWO: f64 = 3.0;
 /// Difference of latencies, in seconds, below which no member stands out.
 const WORTH_NAMING_S: f64 = 0.0003;
-/// Loads within this factor of each other are matched.
+/// Factor within which loads count as equal.
 const MATCHED: f64 = 1.5;
-/// Least requests a second from which a member's latency is compared.
+/// Minimum rate of requests, per second, at which a member's latency is compared.
 const MIN_OPS: f64 = 2.0;
 
 /// Comparison of a member with its siblings.
@@ -31,12 +32,12 @@ pub(crate) struct SiblingComparison {
     pub place: usize,
     /// Latency of reads or writes divided by the median of the siblings'; the larger of the two ratios.
     pub ratio: f64,
-    /// True if it is far slower than its siblings at the same load.
+    /// True if the member is far slower than its siblings at the same load.
     pub stands_out: bool,
 }
 
-/// Compares the members of an array that do alike, each with the others. `below` are their indices in the frame of
-/// this number.
+/// Compares the members of an array whose loads should be equal, each with the others. `below` are their indices in the
+/// frame with this number.
 pub(super) fn compare(
     history: &History,
     number: u64,

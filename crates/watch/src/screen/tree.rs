@@ -1,4 +1,4 @@
-//! The devices of a frame as a tree: an array or a volume of LVM over what it lies on, partitions folded
+//! The devices of a frame as a tree: arrays and LVM volumes above the devices that they lie on, with partitions folded
 //! into their disk.
 
 use std::cmp::Ordering;
@@ -12,9 +12,9 @@ use super::history::History;
 use super::order::{DeviceSearch, SortBy};
 use super::siblings::{SiblingComparison, compare};
 
-/// Greatest depth of the tree, which also ends a loop that a log could hold.
+/// Maximum depth of the tree, which also ends a loop that a log could contain.
 const MAX_DEPTH: usize = 12;
-/// Share of its disk below which a partition has no row: it holds what firmware and boot loaders need.
+/// Share of its disk below which a partition has no row: it holds only the files of firmware and boot loader.
 const SMALL_PART: f64 = 0.01;
 
 /// A line of the tree.
@@ -24,15 +24,15 @@ pub(crate) struct Branch {
     pub place: usize,
     /// The device.
     pub id: DeviceId,
-    /// Device that it is shown under.
+    /// Device under which it is shown.
     pub parent: Option<DeviceId>,
-    /// True for each level, its own included, on which it is the last; empty at the top.
+    /// For each level down to its own, true if the line is in the last branch of that level; empty at the top.
     pub lasts: Vec<bool>,
     /// State of the lines below it.
     pub fold: Fold,
-    /// Comparison of a member's waits with its siblings'.
+    /// Comparison of a member's latency with its siblings'.
     pub siblings: Option<SiblingComparison>,
-    /// True if it matches the search, and does not only stand above or below a match.
+    /// True if the device itself matches the search, and is not only above or below a match.
     pub is_match: bool,
 }
 
@@ -52,15 +52,15 @@ pub(crate) enum Fold {
 pub(crate) struct DeviceSelection {
     /// Figure that the rows are sorted by.
     pub sort: SortBy,
-    /// True if the order is the other way round: the least figure first.
+    /// True if the order is reversed: the smallest figure first.
     pub reverse: bool,
     /// Search.
     pub wanted: DeviceSearch,
-    /// True if loop devices, memory and empty drives that never did anything are shown too.
+    /// True if unused loop devices, RAM disks and empty drives are shown too.
     pub all: bool,
     /// Devices whose fold the user changed.
     pub turned: HashSet<DeviceId>,
-    /// State that all folds were set to, except those that were turned since; `None` where none was set.
+    /// State to which all folds were set, except for devices in `turned`; `None` where it was never set.
     pub folds: Option<Fold>,
 }
 
@@ -92,7 +92,7 @@ pub(crate) fn branches(
     walk.lines
 }
 
-/// True if a device at the top is shown without being requested.
+/// True if a device at the top is shown by default.
 fn is_worth_a_row(frame: &Frame, place: usize, ever_active: &HashSet<DeviceId>) -> bool {
     let device = &frame.rows[place].device;
     let is_empty = device.size.is_some_and(|size| size.0 == 0);
@@ -100,7 +100,7 @@ fn is_worth_a_row(frame: &Frame, place: usize, ever_active: &HashSet<DeviceId>) 
     !is_minor || ever_active.contains(&device.id)
 }
 
-/// Stack of devices, by their places in a frame.
+/// Stack of devices, by their indices in a frame.
 struct DeviceStack {
     below: Vec<Vec<usize>>,
     parts: Vec<Vec<usize>>,
@@ -129,7 +129,7 @@ impl DeviceStack {
                 stack.is_top[place] = false;
             }
         }
-        // What lies on the only partition of a disk that matters lies on the disk.
+        // A device on the only significant partition of a disk is shown above the disk itself.
         let whole = |stack: &DeviceStack, place: usize| -> usize {
             let [disk] = stack.below[place][..] else {
                 return place;
@@ -177,7 +177,7 @@ struct TreeWalk<'a> {
 }
 
 impl TreeWalk<'_> {
-    /// Adds a device and the devices below it. True if any of them is searched for.
+    /// Adds a device and the devices below it. Returns true if any of them matches the search.
     fn enter(
         &mut self,
         place: usize,
@@ -255,7 +255,7 @@ impl TreeWalk<'_> {
         open != self.choice.turned.contains(&device.id)
     }
 
-    /// Sorts rows side by side: the largest figure first, and rows without a figure last.
+    /// Sorts the rows of one level: the largest figure first, and rows without a figure last.
     fn sort(&self, places: &mut [usize], compared: &[SiblingComparison]) {
         let choice = self.choice;
         if choice.sort.is_name() {

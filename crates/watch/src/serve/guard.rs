@@ -1,4 +1,4 @@
-//! Protection of the metrics: TLS, passwords and a limit on the rate, as a web-config file has them.
+//! Access control of the metrics: TLS, passwords and a rate limit, from a web configuration file.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -14,22 +14,22 @@ use ui::exit::sentence;
 
 use super::web_config::{RateLimit, WebConfig};
 
-/// Maximum number of verified passwords that are remembered: computing a hash takes 70 ms and more by design.
+/// Maximum number of verified passwords that are cached: computing a bcrypt hash takes 70 ms and more by design.
 const MAX_CACHED_PASSWORDS: usize = 128;
 
-/// Guard of the metrics. The file is read anew for each connection, so that a renewed certificate or a new
+/// Access control of the metrics. The file is read again for each connection, so that a renewed certificate or a new
 /// user needs no restart.
 pub(crate) struct Guard {
     file: Option<PathBuf>,
     at_start: WebConfig,
-    /// SHA-256 of user, hash and password, of each verified password.
+    /// SHA-256 over user, hash and password, for each verified password.
     right: Mutex<HashSet<[u8; 32]>>,
     bucket: Mutex<Option<Bucket>>,
     /// Problem of the file that was reported last.
     reported: Mutex<String>,
 }
 
-/// Reason for which a request is not answered.
+/// Reason for refusing a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
     /// No password, or a wrong one.
@@ -39,7 +39,7 @@ pub(super) enum Refusal {
 }
 
 impl Guard {
-    /// A guard by this file, or without a file one that refuses nothing.
+    /// A guard with this file; without a file it refuses nothing.
     ///
     /// # Errors
     /// When the file cannot be used.
@@ -59,7 +59,7 @@ impl Guard {
         self.at_start.tls.is_some()
     }
 
-    /// Content of the file now. `None` where it cannot be used, or protects less than at the start; that is reported
+    /// Current content of the file. `None` where it is invalid, or protects less than at the start, which is reported
     /// once.
     pub(super) fn now(&self) -> Option<WebConfig> {
         let Some(file) = &self.file else {
@@ -111,8 +111,8 @@ impl Guard {
         (!is_admitted).then_some(Refusal::Unauthorized)
     }
 
-    /// True if the password is the user's. One is verified at a time, and an unknown user takes as long as a known
-    /// one.
+    /// True if the password is the user's. Only one password is verified at a time, and an unknown user takes as long
+    /// as a known one.
     fn is_right(&self, config: &WebConfig, user: &str, password: &str) -> bool {
         let known = config.users.get(user);
         let Some(hash) = known.or_else(|| config.users.values().next()) else {
@@ -164,7 +164,7 @@ impl Bucket {
         }
     }
 
-    /// Takes a token; true if there was one.
+    /// Takes a token; false if there is none.
     fn takes(&mut self, limit: RateLimit, now: Instant) -> bool {
         let passed = now.saturating_duration_since(self.filled);
         let more = passed.as_secs_f64() / limit.interval.as_secs_f64();
@@ -213,7 +213,7 @@ mod tests {
         assert_eq!(refused(Some("Basic !")), wrong);
         assert_eq!(refused(Some(&header("scraper"))), wrong);
         assert_eq!(refused(Some(&header("scraper:Secret"))), wrong);
-        // Twice: what was right once is remembered, and what was wrong is not taken for it.
+        // Twice: a verified password is cached, and a wrong one is not.
         for _ in 0..2 {
             assert_eq!(refused(Some(&header("scraper:secret"))), None);
             assert_eq!(refused(Some(&header("other:secret"))), wrong);

@@ -14,13 +14,13 @@ pub(super) enum Reply {
     },
     /// The metrics are at another path.
     NotFound,
-    /// Neither GET nor HEAD.
+    /// The method is neither GET nor HEAD.
     OtherMethod,
-    /// The text is no request.
+    /// The text is not an HTTP request.
     Nonsense,
-    /// The request was sent to a name that is not this host's loopback.
+    /// The `Host` of the request is a name that does not belong to this host.
     Foreign,
-    /// The request comes without TLS where TLS is required.
+    /// The request was sent without TLS where TLS is required.
     Plain,
     /// The guard refuses the request.
     Refused(Refusal),
@@ -29,9 +29,9 @@ pub(super) enum Reply {
 }
 
 impl Reply {
-    /// The reply to a head. `local` is true where only this host can connect: a page whose name leads here (DNS
-    /// rebinding) could then make a browser on this host send requests, which carry that name. `refuses` is called
-    /// with the request's `Authorization`.
+    /// The reply to a request's head. `local` is true where only this host can connect: then a web site whose name
+    /// resolves to the loopback (DNS rebinding) could make a browser on this host send requests, which carry that
+    /// name, and foreign names are refused. `refuses` is called with the request's `Authorization`.
     pub(super) fn to(
         head: &[u8],
         local: bool,
@@ -92,7 +92,7 @@ struct Request<'a> {
     method: &'a str,
     /// Path without its query.
     path: &'a str,
-    /// The host that was requested, perhaps with a port.
+    /// The requested host, with or without a port.
     host: Option<&'a str>,
     /// The value of `Authorization`.
     authorization: Option<&'a str>,
@@ -115,7 +115,7 @@ impl<'a> Request<'a> {
         if !version.starts_with("HTTP/1.") || words.next().is_some() || method.is_empty() {
             return None;
         }
-        // A proxy is sent the whole address, and any server must take it (RFC 9112, 3.2.2).
+        // Requests to a proxy have an absolute URL, which any server must accept (RFC 9112, 3.2.2).
         let (host, target) = match target.strip_prefix("http://") {
             None => (field("host"), target),
             Some(rest) => {
@@ -132,8 +132,7 @@ impl<'a> Request<'a> {
     }
 }
 
-/// True if a host name is one that only the owner of this host uses: an address, `localhost`, or a name without a
-/// domain, which no stranger can have.
+/// True if a host name cannot be registered by others: an address, `localhost`, or a name without a domain.
 fn is_this_host(host: &str) -> bool {
     if let Some(rest) = host.strip_prefix('[') {
         let address = rest.split(']').next().unwrap_or_default();

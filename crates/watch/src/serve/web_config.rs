@@ -1,4 +1,4 @@
-//! The file that Prometheus' exporters take for TLS and passwords (`--web.config.file`).
+//! The web configuration file of Prometheus' exporters, for TLS and passwords (`--web.config.file`).
 //!
 //! Source: `docs/web-configuration.md` and `web/tls_config.go` of `prometheus/exporter-toolkit`.
 
@@ -16,7 +16,7 @@ use serde::Deserialize;
 
 use tls_section::TlsSection;
 
-/// Headers that may be set, and the values that are allowed for those that have few.
+/// Headers that may be set, with their allowed values; empty for any value.
 const HEADERS: [(&str, &[&str]); 5] = [
     ("Strict-Transport-Security", &[]),
     ("X-Content-Type-Options", &["nosniff"]),
@@ -38,7 +38,7 @@ struct File {
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct HttpSection {
-    /// Accepted without effect: only HTTP/1.1 is served, which each client of HTTP/2 speaks too.
+    /// Accepted without effect: only HTTP/1.1 is served, which every client of HTTP/2 supports too.
     #[serde(rename = "http2")]
     _http2: Option<bool>,
     headers: Option<BTreeMap<String, String>>,
@@ -56,7 +56,7 @@ struct RateSection {
 pub(super) struct WebConfig {
     /// TLS, if it is on.
     pub(super) tls: Option<Arc<ServerConfig>>,
-    /// Bcrypt hashes of the passwords, by user; all may read if it is empty.
+    /// Bcrypt hashes of the passwords, by user; if empty, no password is needed.
     pub(super) users: BTreeMap<String, String>,
     /// Headers of each answer.
     pub(super) headers: Vec<(String, String)>,
@@ -67,17 +67,17 @@ pub(super) struct WebConfig {
 /// A limit on the rate of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RateLimit {
-    /// Interval after which one more request may come.
+    /// Interval after which one more request is allowed.
     pub(super) interval: Duration,
-    /// Maximum number of requests that may come at once.
+    /// Maximum number of requests that are allowed at once.
     pub(super) burst: u32,
 }
 
 impl WebConfig {
-    /// Reads the file and what it names; relative names start at the file's folder.
+    /// Reads the file and the files that it names, relative to its folder.
     ///
     /// # Errors
-    /// When something cannot be read, is not known, or would not protect.
+    /// When a file cannot be read, or an option is unknown or insecure.
     pub(super) fn read(path: &Path) -> anyhow::Result<WebConfig> {
         let name = || path.display().to_string();
         let text = fs::read_to_string(path)
@@ -87,7 +87,7 @@ impl WebConfig {
     }
 
     fn parse(text: &str, folder: &Path) -> anyhow::Result<WebConfig> {
-        // A file without anything in it is no mapping, and allowed.
+        // An empty file, which is not a mapping, is allowed.
         let file: Option<File> = serde_yaml_ng::from_str(text)?;
         let file = file.unwrap_or_default();
         let users = file.basic_auth_users.unwrap_or_default();
@@ -123,8 +123,8 @@ impl WebConfig {
         })
     }
 
-    /// True if something that protected before is missing here: a file that is being written anew is
-    /// empty for a moment, and must not open what was closed.
+    /// True if TLS or passwords are missing that were set before: a file that is being rewritten is empty for a moment,
+    /// and must not remove the protection.
     pub(super) fn protects_less_than(&self, before: &WebConfig) -> bool {
         (before.tls.is_some() && self.tls.is_none())
             || (!before.users.is_empty() && self.users.is_empty())

@@ -1,11 +1,11 @@
-//! Findings as entries of systemd's journal: a service prints nothing else.
+//! Findings as entries of systemd's journal: the only output of a service.
 
 use record::Severity;
 use study::watch::{ChangeKind, EventChange, WatchEvent};
 
 use ui::journal::{JournalField, JournalPriority, add};
 
-/// Writes the findings that began, changed or are over.
+/// Writes the findings that were opened or closed.
 pub(crate) fn write(changes: &[EventChange]) {
     for change in changes {
         let (word, priority, message) = match change.kind {
@@ -28,7 +28,7 @@ fn ending(event: &WatchEvent) -> String {
     format!("Over: {} of {}.", event.code.name(), event.name)
 }
 
-/// The fields of a finding, by which `journalctl DISKSMITH_FINDING=stalled` finds it.
+/// The journal fields of a finding, for queries such as `journalctl DISKSMITH_FINDING=stalled`.
 fn fields(event: &WatchEvent, change: &str) -> Vec<JournalField> {
     let field = |name: &str, value: &str| (format!("DISKSMITH_{name}"), value.to_owned());
     let mut fields = vec![

@@ -1,5 +1,5 @@
-//! JSON lines: a document for what is watched, for each interval, and for each change of a finding. Their keys are
-//! read by other programs: none is renamed or retyped without raising the schema.
+//! JSON lines: one document for the source, for each interval, and for each change of a finding. Other programs read
+//! their keys: none is renamed or retyped without raising the schema.
 
 mod fields;
 mod host;
@@ -70,7 +70,7 @@ pub(crate) fn start(source: &SampleSource) -> String {
     line("start", start)
 }
 
-/// The line of a note: something that cannot be seen, and why.
+/// The line of a note on data that are missing, with the reason.
 pub(crate) fn note(text: &str) -> String {
     line("note", NoteLine { text })
 }
@@ -92,7 +92,7 @@ pub(crate) fn lines(sample: &Sample, changes: &[EventChange]) -> String {
     text
 }
 
-/// The lines of findings that changed or are over.
+/// The lines of changes of findings.
 pub(crate) fn changes(changes: &[EventChange]) -> String {
     changes.iter().map(change_line).collect()
 }
@@ -216,7 +216,7 @@ mod tests {
 
     use super::*;
 
-    /// A device of which all is known that can be.
+    /// A device with all possible figures.
     fn device() -> DeviceSample {
         let mut device = Device::by_name(DeviceId(7), "md\"0\n", SampleTime::default());
         device.alias = Some("data".to_owned());

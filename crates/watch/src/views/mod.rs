@@ -1,4 +1,4 @@
-//! Views of a watch: one file a form.
+//! Views of a watch, one file per output form.
 
 pub(crate) mod journal;
 pub(crate) mod json;

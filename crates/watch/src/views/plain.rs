@@ -10,16 +10,17 @@ use ui::format;
 
 /// Number of lines after which the heads of the columns are repeated.
 const PAGE: usize = 40;
-/// Number of intervals after which it is reported that all devices are idle again: a device that writes every
-/// few seconds would have that reported between any two of its lines.
+/// Number of idle intervals after which it is reported that all devices are idle: otherwise a device that writes every
+/// few seconds would cause such a line each time.
 const REST: u32 = 10;
+/// Minimum duration of these intervals.
 const REST_TIME: Nanos = Nanos::from_secs(10);
 const MIB: f64 = 1_048_576.0;
 
-/// Prints lines, with the heads of the columns now and then.
+/// Writer of lines, with the heads of the columns repeated.
 #[derive(Debug, Default)]
 pub(crate) struct Lines {
-    /// Lines since the heads.
+    /// Number of lines since the heads were printed.
     since_head: Option<usize>,
     /// Date of the times of the last lines.
     date: Option<Date>,
@@ -27,7 +28,7 @@ pub(crate) struct Lines {
     rest: IdleState,
 }
 
-/// Lines about devices that do nothing.
+/// State of the report that all devices are idle.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum IdleState {
     /// No device was shown yet.
@@ -68,8 +69,8 @@ impl Lines {
         self.new_date(sample.at) + &text
     }
 
-    /// A line that says why no device is shown: at the beginning, and once when all have become idle. `idle` is the
-    /// number of devices that are left out of the sample for that.
+    /// A line on why no device is shown, at the start and once when all have become idle. `idle` is the number of idle
+    /// devices that are left out of the sample.
     pub(crate) fn rest(&mut self, sample: &Sample, idle: usize) -> Option<String> {
         self.rest = match self.rest {
             _ if !sample.devices.is_empty() => IdleState::Shown(0, Nanos(0)),
@@ -169,8 +170,8 @@ fn line(at: SampleTime, device: &DeviceSample, name: &str, width: usize) -> Stri
     format!("{row}{whole}{latency}{array}\n")
 }
 
-/// Figures of all requests together that are known for neither reads nor writes, as in logs without these
-/// columns, behind the line.
+/// Text after a line: figures of all requests together that are not known for reads and writes, as in logs without
+/// these columns.
 fn total_text(device: &DeviceSample) -> String {
     let all = &device.all;
     let is_missing =
@@ -194,7 +195,7 @@ fn total_text(device: &DeviceSample) -> String {
     }
 }
 
-/// Percentiles of the times of all requests, behind the line.
+/// Text after a line: latency percentiles of all requests.
 fn latency_text(device: &DeviceSample) -> String {
     let all = device.latency.as_ref();
     let Some(all) = all.and_then(|latency| latency.all.as_ref()) else {
@@ -210,7 +211,7 @@ fn latency_text(device: &DeviceSample) -> String {
     format!("  {}", times.join(" "))
 }
 
-/// The cost of tracing, and the processes that did most, behind a sample's lines.
+/// Text after a sample's lines: the cost of tracing, and the processes with the most I/O.
 fn process_text(sample: &Sample) -> String {
     let Some(tracing) = sample.host.tracing else {
         return String::new();
@@ -241,7 +242,7 @@ fn process_text(sample: &Sample) -> String {
     text
 }
 
-/// md's action on an array, behind its line.
+/// Text after an array's line: md's action and its progress.
 fn array_text(device: &DeviceSample) -> String {
     let Some(state) = &device.array else {
         return String::new();
@@ -293,7 +294,7 @@ fn event(change: &EventChange) -> String {
     }
 }
 
-/// The time of day where it is known, or the time since the beginning.
+/// The time of day where it is known, or the time since the first reading.
 fn clock(moment: SampleTime) -> String {
     match moment.wall {
         Some(wall) => wall
@@ -309,7 +310,7 @@ fn gap_text(gap: Gap) -> String {
         Gap::Suspended(time) => format!("the machine was suspended for {time}"),
         Gap::SetForward(time) => format!("the time of day was set forward by {time}"),
         Gap::SetBack(time) => format!("the time of day was set back by {time}"),
-        // As between two runs of iostat whose times nothing tells.
+        // As between two runs of iostat without timestamps.
         Gap::Unseen(Nanos(0)) => "an interval of unknown length is missing".to_owned(),
         Gap::Unseen(time) => format!("an interval of {time} is missing"),
     }

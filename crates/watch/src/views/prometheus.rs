@@ -19,10 +19,10 @@ use study::watch::{EventCode, WatchEvent};
 pub(crate) use latency::RequestTimes;
 use text::Text;
 
-/// Findings so far.
+/// Findings of the watch, and what it has summed since it began.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FindingCounts {
-    /// The events that last.
+    /// Events that have not ended.
     pub open: Vec<WatchEvent>,
     /// Number of events that began, by kind.
     pub total: BTreeMap<EventCode, u64>,
@@ -33,7 +33,7 @@ pub(crate) struct FindingCounts {
     pub times: RequestTimes,
 }
 
-/// The metrics of now. What cannot be read is left out.
+/// The current metrics as text; those whose files cannot be read are left out.
 pub(crate) fn text(root: &Root, found: &FindingCounts) -> String {
     let mut text = Text::default();
     disks::disks(root, &mut text);
@@ -125,7 +125,7 @@ const BLOCKS: [OfArray; 2] = [
         |array| match (array.action, array.position) {
             (_, Some(position)) => Some(position.done),
             (None, None) => array.size,
-            // It waits for another array.
+            // The array waits for the check or rebuild of another one.
             (Some(_), None) => Some(Bytes(0)),
         },
     ),
@@ -320,7 +320,7 @@ mod tests {
         for line in [
             "node_disk_reads_completed_total{device=\"sda\"} 10",
             "node_disk_read_time_seconds_total{device=\"sda\"} 3",
-            // A guest of Xen has no disk of which this is a part.
+            // In a guest of Xen, this partition's disk does not exist.
             "node_disk_reads_completed_total{device=\"xvda1\"} 20",
             "node_disk_written_bytes_total{device=\"nvme0n1\"} 3584",
             "node_disk_flush_requests_total{device=\"nvme0n1\"} 16",

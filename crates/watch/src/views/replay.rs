@@ -1,4 +1,4 @@
-//! Parts of a replay's view: marks, density of the recording, and a table over its time.
+//! Parts of a replay's view: marks, resolution of the recording, and a table of means over its time.
 
 use std::collections::BTreeMap;
 
@@ -44,7 +44,7 @@ fn step(recorded: &RecordedInterval) -> &'static str {
     }
 }
 
-/// The line with the extremes of a sample that was thinned out.
+/// The JSON line with the extremes of a sample of a thinned recording.
 pub(crate) fn spread(spread: &Spread) -> String {
     let value = |sample| -> Value {
         let mut line: Value = serde_json::from_str(&json::lines(sample, &[])).unwrap_or_default();
@@ -72,7 +72,7 @@ struct SpreadLine {
     most: Value,
 }
 
-/// A figure over a while.
+/// Weighted mean and maximum of a figure over a span of time.
 #[derive(Clone, Copy, Debug, Default)]
 struct WeightedFigure {
     sum: f64,
@@ -99,7 +99,7 @@ impl WeightedFigure {
     }
 }
 
-/// A figure of the table.
+/// A column of the table.
 struct Figure {
     column: Column<'static>,
     value: fn(&DeviceSample) -> Option<f64>,
@@ -122,7 +122,7 @@ impl Figure {
         }
     }
 
-    /// A mean time of requests.
+    /// A column with a mean time of requests.
     const fn latency(
         title: &'static str,
         value: fn(&DeviceSample) -> Option<f64>,
@@ -169,7 +169,7 @@ const FIGURES: [Figure; 8] = [
     },
 ];
 
-/// A device over a while.
+/// Figures of a device over the time of the replay.
 #[derive(Default)]
 struct Line {
     name: String,

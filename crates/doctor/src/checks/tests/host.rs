@@ -1,4 +1,4 @@
-//! The host.
+//! Tests of the checks of the host.
 
 use std::fs;
 

@@ -24,7 +24,8 @@ use crate::facts::host::HostFacts;
 /// Files with their text, or variables with their values.
 type Pairs<'a> = &'a [(&'a str, &'a str)];
 
-/// A host in a folder: an NVMe disk, a SCSI disk with a partition, and RAID 5 of three disks, all set well.
+/// A simulated host in a folder: an NVMe disk, a SCSI disk with a partition, and RAID 5 of three disks, all with
+/// correct settings.
 struct Tree {
     folder: tempfile::TempDir,
 }
@@ -106,7 +107,7 @@ const WELL: &[(&str, &str)] = &[
 ];
 
 impl Tree {
-    /// The host set well, and then these files.
+    /// The host with correct settings, changed by these files.
     fn with(files: &[(&str, &str)]) -> Tree {
         let tree = Tree {
             folder: tempfile::tempdir().unwrap(),
@@ -154,7 +155,7 @@ impl Tree {
     }
 }
 
-/// The checks that found something.
+/// The checks with findings.
 fn found(rows: &[CheckRow]) -> Vec<(&'static str, CheckResult)> {
     let findings = rows.iter().filter(|row| row.is_finding());
     findings.map(|row| (row.check.name, row.result())).collect()
@@ -255,7 +256,8 @@ fn phase(
     }
 }
 
-/// A disk of 4,000 random writes and 4,000 random reads a second, 250 MiB/s and 2 ms a sync; a knee at 16.
+/// Phases of a disk with 4,000 random writes and 4,000 random reads a second, 250 MiB/s, syncs of 2 ms, and the plateau
+/// of reads from depth 16 on.
 fn measured() -> Vec<Phase> {
     use Pattern::{Random, Sequential};
     vec![

@@ -1,11 +1,11 @@
-//! MySQL and MariaDB.
+//! Tests of the checks of MySQL and MariaDB.
 
 use super::*;
 use crate::facts::mysql::{ColumnPair, Mysql, RunTimeSetting};
 use crate::sql::{ExplainedStatements, UnusableIndex};
 use formats::slow_log::Statement;
 
-/// A server on nvme1n1 that is set well, with other variables and counters.
+/// Rows for a server on nvme1n1 with correct settings, changed by these variables and counters.
 fn mysql(variables: &[(&str, &str)], status: &[(&str, &str)]) -> Vec<CheckRow> {
     let well = [
         ("version", "8.0.36"),
@@ -125,7 +125,7 @@ fn each_setting_of_mysql_that_is_wrong_for_the_measured_disk_is_found_alone() {
         (
             "innodb-redo-size",
             Consider,
-            // As MySQL 8.0.32 shows a log of 10 MiB that innodb_log_file_size gives.
+            // As in MySQL 8.0.32 with a log of 10 MiB by innodb_log_file_size.
             &[
                 ("innodb_redo_log_capacity", "104857600"),
                 ("innodb_log_file_size", "5242880"),
@@ -351,7 +351,7 @@ fn settings_of_the_running_server_alone_are_found() {
     for (run_time, expected) in [
         (None, CheckResult::Unknown),
         (Some(Vec::new()), CheckResult::Ok),
-        // A replica's, and not for the file.
+        // A setting of a replica, which does not belong in the file.
         (Some(vec![own("read_only")]), CheckResult::Ok),
         (Some(vec![own("sync_binlog")]), CheckResult::Consider),
     ] {
@@ -393,7 +393,7 @@ fn statements_and_columns_that_cannot_use_an_index_are_found() {
                 ("column-types", CheckResult::Consider),
             ],
         ),
-        // Which locks what it reads.
+        // A statement that locks the rows that it reads.
         (
             vec![statement("DELETE FROM a WHERE v = 5", 2_000.0)],
             Vec::new(),

@@ -1,4 +1,4 @@
-//! Backups.
+//! Tests of the checks of backups.
 
 use super::*;
 use crate::facts::backup::{Backup, Safety};

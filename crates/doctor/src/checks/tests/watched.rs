@@ -1,4 +1,4 @@
-//! Evidence of a watch, and of a run of writes.
+//! Tests of evidence from a watch, and from a run of writes.
 
 use record::sample::SampleTime;
 use study::watch::{EventCode, WatchEvent};

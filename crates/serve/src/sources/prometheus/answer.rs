@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-/// The most series of an answer.
+/// Maximum number of series of an answer.
 const MAX_SERIES: usize = 10_000;
 
 /// A series of an answer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Series {
     labels: BTreeMap<String, String>,
-    /// Seconds since 1970, and values; what is not finite is left out.
+    /// Times in seconds since 1970, and values; values that are not finite are left out.
     pub(crate) values: Vec<(f64, f64)>,
 }
 
@@ -21,7 +21,7 @@ impl Series {
         self.labels.get(name).cloned().unwrap_or_default()
     }
 
-    /// The host: its label `host` or `hostname`, else its instance.
+    /// The host: the label `host` or `hostname`, or else `instance`.
     pub(crate) fn host(&self) -> String {
         self.label("instance")
     }
@@ -67,7 +67,7 @@ struct Row {
     values: Option<Vec<Point>>,
 }
 
-/// Seconds since 1970, and a number as text: `NaN`, `+Inf`.
+/// Seconds since 1970, and a number as text, which may be `NaN` or `+Inf`.
 #[derive(Deserialize)]
 struct Point(f64, String);
 

@@ -7,12 +7,12 @@ use std::time::Duration;
 use super::answer::{self, Series};
 use crate::axis::Axis;
 
-/// Time for an answer.
+/// Time limit for an answer.
 const TIMEOUT: Duration = Duration::from_secs(8);
-/// Bytes of an answer.
+/// Maximum size of an answer in bytes.
 const MAX_ANSWER_BYTES: u64 = 32 << 20;
 
-/// Address of a server: `http://prometheus:9090`, with a path where it has one.
+/// Address of a server, such as `http://prometheus:9090`, optionally with a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Address(String);
 
@@ -36,7 +36,7 @@ impl FromStr for Address {
 }
 
 impl fmt::Display for Address {
-    /// Shows the address without the user and the password that it may have.
+    /// Writes the address without its user and password, if it has them.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rest = self.0.strip_prefix("http://").unwrap_or(&self.0);
         let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
@@ -65,7 +65,7 @@ impl Client {
         }
     }
 
-    /// Values now; of an expression with a range, those of the range.
+    /// Current values of an expression; for a range vector, all its samples.
     pub(crate) fn now(&self, query: &str) -> anyhow::Result<Vec<Series>> {
         self.ask("query", &[("query", query)])
     }

@@ -1,4 +1,4 @@
-//! Hosts and their disks now, as the latest samples have them.
+//! Hosts and their disks now, from the latest samples.
 
 use jiff::Timestamp;
 
@@ -63,7 +63,7 @@ impl Prometheus {
     }
 }
 
-/// A figure of a disk now.
+/// Expression of a disk's current figure, and the field that it sets.
 type NowOfDisk = (&'static str, fn(&mut DiskNow, RoundedFigure));
 
 const DISK_FIGURES: [NowOfDisk; 7] = [
@@ -93,7 +93,7 @@ const DISK_FIGURES: [NowOfDisk; 7] = [
     ),
 ];
 
-/// A figure of a host now.
+/// Expression of a host's current figure, and the field that it sets.
 type NowOfHost = (&'static str, fn(&mut HostNow, RoundedFigure));
 
 const HOST_FIGURES: [NowOfHost; 4] = [
@@ -105,7 +105,7 @@ const HOST_FIGURES: [NowOfHost; 4] = [
     }),
 ];
 
-/// A figure of an array now.
+/// Expression of an array's current figure, and the field that it sets.
 type NowOfArray = (&'static str, fn(&mut Array, &Series));
 
 const ARRAY_FIGURES: [NowOfArray; 2] = [

@@ -1,4 +1,4 @@
-//! The page of one device, with all that is known of it.
+//! The page of one device, with all its figures and facts.
 
 use ratatui::text::Line;
 use record::sample::{Device, FlowKind, LatencyBin, VendorSample};
@@ -13,10 +13,10 @@ use crate::screen::model::Model;
 use crate::screen::order::SparklineFigure;
 use crate::screen::pages::page;
 
-/// Greatest length of a bar.
+/// Maximum length of a bar, in characters.
 const BAR: usize = 30;
 
-/// The page of the device that is selected.
+/// The page of the selected device.
 pub(super) fn lines(
     model: &Model,
     columns: usize,
@@ -93,7 +93,7 @@ fn highest_label(graph: SparklineFigure, highest: f64) -> String {
     }
 }
 
-/// Facts about the device, as many a line as fit.
+/// Facts about the device, as many per line as fit.
 fn facts(device: &Device, frame: &Frame, columns: usize) -> Vec<Line<'static>> {
     let mut facts = vec![device.kind.name().to_owned()];
     facts.extend(device.number.map(|number| format!("number {number}")));

@@ -8,10 +8,10 @@ use ui::screen::{Capabilities, Pieces as _, TextStyle, wrap};
 use crate::screen::figures::{clock, span};
 use crate::screen::model::Model;
 
-/// Number of past findings named below the table.
+/// Maximum number of ended findings that are listed below the table.
 const OVER: usize = 5;
 
-/// The findings below the table: those that last in full, and a line for each of the last that are over.
+/// The findings below the table: open ones in full, and a line for each of the last ended ones.
 pub(super) fn below_table(
     model: &Model,
     columns: usize,
@@ -31,7 +31,7 @@ pub(super) fn below_table(
     lines
 }
 
-/// The findings of the watch, and all that could not be seen.
+/// All findings of the watch, and the notes on missing data.
 pub(super) fn all(model: &Model, columns: usize, capabilities: Capabilities) -> Vec<Line<'static>> {
     let Some(now) = now(model) else {
         return Vec::new();
@@ -51,7 +51,7 @@ pub(super) fn all(model: &Model, columns: usize, capabilities: Capabilities) -> 
     lines
 }
 
-/// Cuts lines to the room that there is, with a line on the number of the others.
+/// Truncates lines to the available room, with a last line on the number of hidden ones.
 pub(super) fn cut(
     mut lines: Vec<Line<'static>>,
     room: usize,
@@ -107,7 +107,7 @@ fn in_full(
 }
 
 fn name_of(event: &WatchEvent, now: Nanos) -> Line<'static> {
-    // What is over now lasted still at a time before.
+    // A finding that is over now may still have been open at the displayed time.
     let ended = event.ended.filter(|ended| ended.elapsed <= now);
     let (sign, style) = match (ended, event.severity) {
         (Some(_), _) => ("-", TextStyle::Plain),

@@ -78,7 +78,7 @@ pub(super) fn title(model: &Model, capabilities: Capabilities) -> Line<'static> 
     line
 }
 
-/// Figures of the host, in at most so many lines.
+/// Figures of the host, in at most `most` lines.
 pub(super) fn host(model: &Model, columns: usize, most: usize) -> Vec<Line<'static>> {
     let Some(frame) = model.frame() else {
         return Vec::new();
@@ -92,7 +92,7 @@ pub(super) fn host(model: &Model, columns: usize, most: usize) -> Vec<Line<'stat
             Some(line) if line.width() + 3 + width <= columns => {
                 line.push(format!("   {text}"), style);
             }
-            // A shorter one may still find room.
+            // A shorter figure may still fit.
             _ if is_full => {}
             _ => lines.push(Line::of(text, style)),
         }
@@ -100,7 +100,7 @@ pub(super) fn host(model: &Model, columns: usize, most: usize) -> Vec<Line<'stat
     lines
 }
 
-/// Figures of the host, those that matter most first.
+/// Figures of the host, the most important first.
 fn parts(host: &HostSample) -> Vec<(String, TextStyle)> {
     let mut parts = Vec::new();
     match &host.pressure {
@@ -148,7 +148,7 @@ fn parts(host: &HostSample) -> Vec<(String, TextStyle)> {
     let mut interfaces: Vec<&InterfaceSample> = host.interfaces.iter().collect();
     let moved = |one: &InterfaceSample| one.rx.bytes.0 + one.tx.bytes.0;
     interfaces.sort_by(|a, b| moved(b).total_cmp(&moved(a)));
-    // Those at rest say nothing, but for one, which says that nothing moves.
+    // Idle interfaces are not shown, except one if all are idle.
     let busy = interfaces.iter().filter(|one| moved(one) > 0.0).count();
     for one in interfaces.into_iter().take(busy.clamp(1, INTERFACES)) {
         let mib = |bytes: f64| rate(Some(bytes / MIB));
@@ -170,11 +170,11 @@ fn parts(host: &HostSample) -> Vec<(String, TextStyle)> {
     parts
 }
 
-/// Text being typed, or the keys that there are: as many as fit.
+/// The text being typed, or as many of the keys as fit.
 pub(super) fn keys(model: &Model, columns: usize, capabilities: Capabilities) -> Line<'static> {
     if let Some(text) = &model.typing {
         let mut line = Line::of("filter: ", TextStyle::Strong);
-        // The end of what is typed is seen, also where it is long.
+        // The end of a long text is visible.
         let room = columns.saturating_sub(line.width() + 1);
         let long = text.chars().count().saturating_sub(room);
         line.push(

@@ -1,4 +1,4 @@
-//! The page of keys and signs.
+//! The help page, with keys and signs.
 
 use crate::screen::columns::EXPLANATIONS;
 use crate::screen::model::Model;
@@ -59,7 +59,7 @@ const OTHER_SIGNS: [(&str, &str); 2] = [
     ),
 ];
 
-/// The page.
+/// Lines of the help page.
 pub(super) fn lines(model: &Model, columns: usize) -> Vec<Line<'static>> {
     let mut lines = Vec::new();
     let mut add = |title: &str, list: &[(&str, &str)]| {

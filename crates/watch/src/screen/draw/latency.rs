@@ -1,4 +1,4 @@
-//! Times of single requests, and the processes that issued them.
+//! Latencies of single requests, and the processes that issued them.
 
 use std::collections::BTreeMap;
 
@@ -13,11 +13,11 @@ use crate::screen::model::Model;
 
 /// Width of the labels before a row of the heat map.
 const LABEL: usize = 8;
-/// Greatest width of a heat map.
+/// Maximum width of a heat map, in columns.
 const MAX_COLUMNS: usize = 120;
 
-/// Percentiles of a device's requests by kind, and their heat map over the last two minutes; empty where requests are
-/// not timed.
+/// Latency percentiles of a device's requests by kind, and their heat map over the last two minutes; empty where
+/// requests are not traced.
 pub(super) fn detail(
     model: &Model,
     (id, place): (DeviceId, usize),
@@ -73,8 +73,7 @@ fn percentiles(latency: &LatencySample) -> Vec<Line<'static>> {
     lines
 }
 
-/// Heat map of requests by time of day and latency: a column for each part of the span, a row for each doubling of
-/// latency.
+/// Heat map of requests by time and latency: a column for each part of the span, a row for each doubling of latency.
 struct HeatMap {
     columns: Vec<BTreeMap<u32, u64>>,
 }
@@ -122,7 +121,8 @@ impl HeatMap {
     }
 }
 
-/// Darkness of a count, 0 to 4: by its logarithm, so that single slow requests are seen beside thousands of fast ones.
+/// Darkness of a count, from 0 to 4, by its logarithm, so that single slow requests are visible beside thousands of
+/// fast ones.
 fn level(count: u64, highest: u64) -> usize {
     if count == 0 {
         return 0;
@@ -168,7 +168,7 @@ pub(super) fn processes(model: &Model, columns: usize) -> Vec<Line<'static>> {
     lines
 }
 
-/// Cost of tracing, and what was lost, for the head of the screen.
+/// Cost of tracing and number of lost events, for the head of the screen.
 pub(super) fn cost(host: &HostSample, length: Nanos) -> Option<(String, TextStyle)> {
     let TracingSample {
         cpu,

@@ -1,7 +1,7 @@
-//! The live screen of `watch`: from its state to widgets. No terminal is touched here.
+//! Drawing of the live screen of `watch`: from its state to widgets, without access to a terminal.
 //!
-//! Parts that do not fit are dropped, the least important first: columns of the table, lines of the head,
-//! findings that are over. Nothing is broken at the edge of the screen.
+//! Parts that do not fit are left out as a whole, the least important first: columns of the table, lines of the head,
+//! ended findings.
 
 mod detail;
 mod findings;
@@ -21,12 +21,12 @@ use ui::screen::{Capabilities, Pieces as _, TextStyle};
 
 use crate::screen::model::{Model, Page};
 
-/// The part of a list or a page that is seen.
+/// The visible part of a list or a page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct VisiblePart {
-    /// Rows of devices, or lines of a page, that are seen at once.
+    /// Number of visible rows of devices, or lines of a page.
     pub page_rows: usize,
-    /// Greatest number of lines above the first that is seen.
+    /// Maximum scroll offset, in lines.
     pub furthest: usize,
 }
 
@@ -80,7 +80,7 @@ fn devices(
     } else {
         Vec::new()
     };
-    // Findings may take what the table leaves, and two fifths where both are long.
+    // Findings get the room that the table leaves, but at least two fifths where both are long.
     let left = room.saturating_sub(table.height());
     let for_findings = wanted.len().min(left.max(room * 2 / 5));
     let rows = table.lines(room - for_findings);

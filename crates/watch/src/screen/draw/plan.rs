@@ -1,4 +1,4 @@
-//! Columns of the table: which of them there is room for.
+//! Choice of the table's columns that fit on the screen.
 
 use std::collections::BTreeSet;
 
@@ -6,16 +6,19 @@ use crate::screen::columns::{COLUMNS, Column, Needs, SPARKLINE_RANK};
 
 /// Width of the signs before a name: selected, with a finding, folded.
 pub(super) const SIGNS: usize = 3;
-/// Least and greatest width of a name.
+/// Minimum width of a name.
 const MIN_NAME_COLUMNS: usize = 10;
-/// Usual width of a member's name, which comes before the less important figures.
+/// Usual width of a member's name, which has priority over the less important figures.
 const USUAL_NAME_COLUMNS: usize = 14;
+/// Maximum width of a name.
 const MAX_NAME_COLUMNS: usize = 32;
-/// Widths of the screen below which heads are short, and below which names are short too.
+/// Width of the screen below which heads are short.
 const SHORT: usize = 80;
+/// Width of the screen below which names are short too.
 const TINY: usize = 60;
-/// Least and greatest width of a sparkline: a column for two seconds.
+/// Minimum width of a sparkline.
 const MIN_SPARK_COLUMNS: usize = 10;
+/// Maximum width of a sparkline: one column for two seconds.
 const MAX_SPARK_COLUMNS: usize = 60;
 
 /// Columns that a table has room for.
@@ -31,10 +34,10 @@ pub(super) struct ColumnPlan {
     pub is_short: bool,
 }
 
-/// Data that the table has.
+/// Data that exist for the table.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AvailableData {
-    /// The longest name.
+    /// Length of the longest name, in characters.
     pub name: usize,
     /// True if there are members to compare.
     pub siblings: bool,
@@ -56,7 +59,7 @@ impl AvailableData {
 }
 
 impl ColumnPlan {
-    /// Chooses the columns, the most important first, as long as there is room.
+    /// Chooses the columns for a screen that is `columns` wide, the most important first.
     pub(super) fn new(columns: usize, wish: AvailableData) -> ColumnPlan {
         let is_short = columns < SHORT;
         let usual = wish.name.clamp(MIN_NAME_COLUMNS, USUAL_NAME_COLUMNS);

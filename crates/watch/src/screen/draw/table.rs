@@ -1,4 +1,4 @@
-//! The table of devices. Only the rows that are seen are drawn.
+//! The table of devices. Only visible rows are drawn.
 
 use ratatui::text::Line;
 use record::Nanos;
@@ -26,12 +26,12 @@ pub(super) struct DeviceTable<'a> {
     plan: ColumnPlan,
 }
 
-/// The part of a table that is seen.
+/// The visible part of a table.
 #[derive(Default)]
 pub(super) struct Rows {
-    /// Lines of the part, with the heads.
+    /// Visible lines, with the heads.
     pub lines: Vec<Line<'static>>,
-    /// Number of rows seen.
+    /// Number of visible rows.
     pub page_rows: usize,
 }
 
@@ -70,7 +70,7 @@ impl<'a> DeviceTable<'a> {
         rows + 1
     }
 
-    /// Returns at most this number of lines, with the selected row among them.
+    /// At most `room` lines, with the selected row among them.
     pub(super) fn lines(&self, room: usize) -> Rows {
         let (Some(number), true) = (self.model.number(), room > 0) else {
             return Rows::default();
@@ -112,7 +112,7 @@ impl<'a> DeviceTable<'a> {
         rows
     }
 
-    /// The first visible row, chosen so that the selected one is visible.
+    /// Index of the first visible row, such that the selected one is visible.
     fn first_seen(&self, selected: usize, room: usize) -> usize {
         let mut first = selected;
         let mut height = self
@@ -134,7 +134,7 @@ impl<'a> DeviceTable<'a> {
         1 + usize::from(self.state(index).is_some())
     }
 
-    /// md's action on an array, and the members that it lacks.
+    /// Text on md's action on an array and its missing members.
     fn state(&self, index: usize) -> Option<(String, TextStyle)> {
         let row = self.device_row(index)?;
         state_label(row.array.as_ref()?)
@@ -149,7 +149,7 @@ impl<'a> DeviceTable<'a> {
         self.column_heads("")
     }
 
-    /// The heads of the columns, and which part of the list is seen where it is longer than the screen.
+    /// The heads of the columns. `part` is the visible part of the list, where it is longer than the screen.
     fn column_heads(&self, part: &str) -> Line<'static> {
         let choice = &self.model.choice;
         let name = if part.is_empty() { "device" } else { part };
@@ -178,7 +178,7 @@ impl<'a> DeviceTable<'a> {
         line
     }
 
-    /// Adds the head of the sparklines: their figure, and above them the marks of their span.
+    /// Adds the head of the sparklines: the name of their figure, and the marks within their span.
     fn push_graph_head(&self, line: &mut Line<'static>) {
         let text = format!("{}, 2 min", self.model.graph.name());
         let strong = |sign| (sign, TextStyle::Strong);
@@ -286,7 +286,7 @@ fn has_pages(model: &Model) -> bool {
     frames.any(|frame| frame.rows.iter().any(|row| row.vendor.is_some()))
 }
 
-/// Name of a device that people know it by.
+/// Displayed name of a device: its alias, or its name with the level of an array.
 pub(super) fn name(device: &Device) -> String {
     match (device.kind, &device.alias, &device.level) {
         (DeviceKind::Mapper, Some(alias), _) => alias.clone(),
@@ -323,7 +323,8 @@ fn branch_lines(lasts: &[bool], capabilities: Capabilities) -> String {
     text
 }
 
-/// State of an array in words: missing and faulty members, and its sync action; `None` where there are none of these.
+/// Text on the state of an array: missing and faulty members, and its sync action; `None` where there are none of
+/// these.
 pub(super) fn state_label(state: &ArraySample) -> Option<(String, TextStyle)> {
     let mut parts = Vec::new();
     let mut style = TextStyle::Note;

@@ -38,7 +38,7 @@ fn shown(model: &Model, columns: u16, lines: u16, capabilities: Capabilities) ->
     drawn.buffer.clone()
 }
 
-/// The lines of it, without the spaces at their ends.
+/// The lines of a terminal that shows the model, without trailing spaces.
 fn picture(model: &Model, columns: u16, lines: u16, capabilities: Capabilities) -> Vec<String> {
     let buffer = shown(model, columns, lines, capabilities);
     let line = |cells: &[Cell]| -> String { cells.iter().map(Cell::symbol).collect() };
@@ -48,7 +48,7 @@ fn picture(model: &Model, columns: u16, lines: u16, capabilities: Capabilities) 
         .collect()
 }
 
-/// The pieces of each line that are not plain, with their styles.
+/// The parts of each line whose style is not plain, with their styles.
 fn styles(buffer: &Buffer) -> String {
     let mut text = String::new();
     for (line, cells) in buffer

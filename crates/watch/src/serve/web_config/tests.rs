@@ -22,7 +22,7 @@ fn parse(text: &str) -> Result<WebConfig, String> {
     WebConfig::parse(text, folder().path()).map_err(|error| ui::exit::sentence(&error))
 }
 
-/// Lines of `tls_server_config` with a certificate and these.
+/// Section `tls_server_config` with a certificate and these lines.
 fn tls(lines: &str) -> String {
     format!("tls_server_config:\n  cert_file: server.crt\n  key_file: server.key\n{lines}")
 }
@@ -110,7 +110,7 @@ fn the_cipher_suites_of_the_list_are_offered_with_those_of_1_3() {
     );
 }
 
-/// The options are as in Go's documentation and the exporters' examples.
+/// These options are from Go's documentation and the exporters' examples.
 #[test]
 fn options_of_go_that_are_not_offered_may_be_named_beside_others() {
     for lines in [

@@ -20,7 +20,7 @@ use serde::Deserialize;
 
 use crate::tls::{TlsOptions, certificates, server_config};
 
-/// Suites of Go's (crypto/tls, `CipherSuites` and `InsecureCipherSuites`) that a list may name and that are not
+/// Cipher suites of Go (crypto/tls, `CipherSuites` and `InsecureCipherSuites`) that a list may name but that are not
 /// offered.
 const NOT_OFFERED: [&str; 8] = [
     "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA",
@@ -33,7 +33,7 @@ const NOT_OFFERED: [&str; 8] = [
     "TLS_RSA_WITH_AES_256_GCM_SHA384",
 ];
 
-/// Content of the section; empty texts are as good as missing ones.
+/// Content of the section; empty texts count as missing.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct TlsSection {
@@ -66,7 +66,7 @@ enum Version {
 }
 
 impl TlsSection {
-    /// The settings, or none where the section names nothing that TLS starts with.
+    /// The settings; `None` where the section has no option that turns on TLS.
     ///
     /// # Errors
     /// When something is missing, unknown, contradicts another line, or cannot be read.
@@ -98,7 +98,7 @@ impl TlsSection {
         Ok(Some(config))
     }
 
-    /// The versions between the least and the most. Those before 1.2 are never spoken (RFC 8996).
+    /// The versions from `min_version` to `max_version`. Those before 1.2 are not supported (RFC 8996).
     fn versions(&self) -> anyhow::Result<Vec<&'static SupportedProtocolVersion>> {
         let least = self.min_version.unwrap_or(Version::Tls12);
         let most = self.max_version.unwrap_or(Version::Tls13);
@@ -110,7 +110,7 @@ impl TlsSection {
             .collect();
         ensure!(
             !chosen.is_empty(),
-            "no version from min_version to max_version is spoken here: TLS12 and TLS13 are"
+            "no version from min_version to max_version is supported; TLS12 and TLS13 are"
         );
         Ok(chosen)
     }
@@ -173,7 +173,8 @@ impl TlsSection {
             ("RequireAndVerifyClientCert", None) => {
                 bail!("client_auth_type RequireAndVerifyClientCert needs client_ca_file")
             }
-            // Who has no certificate passes, and without an authority none could be verified: none is requested.
+            // Clients without a certificate are accepted, and without an authority none could be verified: so none is
+            // requested.
             ("VerifyClientCertIfGiven", None) => return Ok(None),
             ("VerifyClientCertIfGiven", Some(_)) => false,
             (
@@ -210,7 +211,7 @@ impl TlsSection {
     }
 }
 
-/// A text that stands in the file itself or in another one; not in both.
+/// A text that is given either inline or as the name of a file.
 fn inline_or_file(
     key: &str,
     inline: &str,
@@ -230,8 +231,8 @@ fn inline_or_file(
     }
 }
 
-/// The suite of a name, which rustls and Go write alike but for ChaCha20 and the suites of TLS 1.3; `None` of one that
-/// Go has and rustls does not offer, since its encryption can be attacked or its key is not forward-secret.
+/// The cipher suite with this name, which is the same in rustls and Go except for ChaCha20 and the suites of TLS 1.3.
+/// `None` for a suite of Go that rustls does not offer, since its encryption is weak or it has no forward secrecy.
 fn suite_named(
     provider: &CryptoProvider,
     name: &str,
@@ -262,7 +263,7 @@ fn suite_named(
     }
 }
 
-/// The key exchange of a curve's name in Go; `None` of one that is not offered here.
+/// The key exchange with this name of a curve in Go; `None` for one that is not offered.
 fn curve_named(name: &str) -> anyhow::Result<Option<&'static dyn SupportedKxGroup>> {
     Ok(match name {
         "X25519" => Some(ring::kx_group::X25519),
@@ -275,7 +276,7 @@ fn curve_named(name: &str) -> anyhow::Result<Option<&'static dyn SupportedKxGrou
     })
 }
 
-/// Names that a certificate can be compared with.
+/// Checks that the names can be compared with those of a certificate.
 fn checked_names(names: Vec<String>) -> anyhow::Result<Vec<String>> {
     let mail = names
         .iter()
@@ -289,7 +290,7 @@ fn checked_names(names: Vec<String>) -> anyhow::Result<Vec<String>> {
     }
 }
 
-/// Verifier of clients: their certificate must be valid and carry one of some names.
+/// Verifier of clients: their certificate must be valid and contain one of these names.
 #[derive(Debug)]
 struct NamedClients {
     chain: Arc<dyn ClientCertVerifier>,

@@ -49,7 +49,7 @@ macro_rules! document {
 
 pub(super) use document;
 
-/// A list, each item of which is written as a document.
+/// A list whose items are written as documents.
 pub(super) struct Each<'a, T, U>(pub(super) &'a [T], pub(super) fn(&'a T) -> U);
 
 impl<T, U: Serialize> Serialize for Each<'_, T, U> {
@@ -89,7 +89,7 @@ impl Fields<'_> {
         }
     }
 
-    /// Adds a field with its description, by the type of the value that is written for it; no value is made.
+    /// Adds a field with its description and the schema of its value's type; no value is created.
     pub(super) fn add<'of, P: 'of, T: JsonSchema>(
         &mut self,
         key: &str,

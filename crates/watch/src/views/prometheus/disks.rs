@@ -8,7 +8,7 @@ use record::sample::{DeviceKind, disks_of_partition};
 
 use super::text::Text;
 
-/// A metric of disks: its name, help and value.
+/// A metric of disks.
 struct DiskMetric {
     name: &'static str,
     kind: &'static str,

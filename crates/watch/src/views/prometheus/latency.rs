@@ -1,4 +1,4 @@
-//! Times of requests as classic histograms.
+//! Times of requests from issue to completion, as classic histograms of Prometheus.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use record::sample::{FlowKind, Latencies, Sample};
 
 use super::text::Text;
 
-/// Upper bounds of the buckets, in nanoseconds and as Prometheus has them.
+/// Upper bounds of the buckets, in nanoseconds and as Prometheus' text in seconds.
 const BOUNDS: [(u64, &str); 20] = [
     (10_000, "1e-05"),
     (25_000, "2.5e-05"),
@@ -35,7 +35,7 @@ const NAME: &str = "disksmith_disk_request_duration_seconds";
 /// Counts of a device's requests of one kind.
 #[derive(Clone, Debug, Default)]
 struct Counts {
-    /// Requests up to each bound.
+    /// Number of requests up to each bound.
     at_most: [u64; BOUNDS.len()],
     count: u64,
     seconds: f64,

@@ -1,19 +1,19 @@
-//! The text format: heads of metrics, and their values.
+//! Prometheus' text format: the `HELP` and `TYPE` lines of metrics, and their values.
 
 use std::fmt::Write as _;
 
-/// The text so far.
+/// Text that metrics are appended to.
 #[derive(Default)]
 pub(super) struct Text(pub(super) String);
 
 impl Text {
-    /// Writes the head of a metric.
+    /// Appends the `HELP` and `TYPE` lines of a metric.
     pub(super) fn family(&mut self, name: &str, kind: &str, help: &str) {
         // Writing to a string does not fail.
         let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
     }
 
-    /// Writes a value of a metric.
+    /// Appends a value of a metric.
     pub(super) fn value(&mut self, name: &str, labels: &[(&str, &str)], value: f64) {
         let pairs: Vec<String> = labels
             .iter()
