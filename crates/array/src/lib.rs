@@ -104,8 +104,8 @@ fn open(context: &Context) -> anyhow::Result<JobStore> {
     Ok(store)
 }
 
-/// Opens the ledger where there is one; without one nothing was left. Problems are reported, and do not keep an array
-/// from being stopped.
+/// Opens the ledger if it exists; without a ledger nothing was left. Problems are reported, and do not prevent that an
+/// array is stopped.
 fn open_if_there(context: &Context) -> Option<JobStore> {
     let opened = JobStore::open_if_there(context).map_err(|failure| {
         notice(&format!(

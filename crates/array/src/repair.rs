@@ -64,8 +64,8 @@ pub(crate) fn repair(host: &mut ArrayHost, store: &mut JobStore, planned: &[Plan
     }
 }
 
-/// True if a building has no members but disks of the plan. After another boot its members are known by their
-/// superblocks alone, and it has none of them.
+/// True if all members of an unfinished array are disks of the plan. False after a reboot: then its
+/// members can only be found by their superblocks.
 fn is_of_plan(store: &JobStore, key: &str, planned: &[PlannedDisk]) -> bool {
     let Ok(Some(work)) = store.find::<Building>(key) else {
         return false;

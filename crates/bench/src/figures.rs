@@ -6,8 +6,8 @@ use study::interval::mean_interval;
 use study::steady::warmup_end;
 use ui::relative;
 
-/// A mean and the bounds of its 95 % interval. The bounds are `None` where they are unknown: with too few slices, and
-/// for imported runs.
+/// A mean and the bounds of its 95 % interval. The bounds are missing if they are unknown: with too few slices, and for
+/// imported runs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Estimate {

@@ -54,7 +54,7 @@ pub use volume::{Admission, Counters, Volume};
 pub struct Flow {
     /// Number of operations.
     pub ops: u64,
-    /// Number of transferred bytes.
+    /// Bytes that they moved.
     pub bytes: Bytes,
 }
 

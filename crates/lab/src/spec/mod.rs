@@ -15,9 +15,9 @@
 //! | `iops` | sustained operations a second, or `none` | the profile's, else no cap |
 //! | `throughput` | sustained bytes a second, such as `125MiB`, or `none` | the profile's, else no cap |
 //! | `burst` | operations a second while credits last | the profile's, else none |
-//! | `credits` | I/O credits at the start, and the most that are kept | the profile's; goes with `burst` |
+//! | `credits` | I/O credits at the start, which is also their maximum | the profile's; goes with `burst` |
 //! | `throughput-burst` | bytes a second while its credits last | the profile's, else none |
-//! | `throughput-credits` | credits of a byte at the start, and the most that are kept | the profile's; goes with `throughput-burst` |
+//! | `throughput-credits` | credits of a byte at the start, which is also their maximum | the profile's; goes with `throughput-burst` |
 //! | `merge` | the largest I/O that counts as one operation, or `none` | `256KiB`, `none` for `nvme` |
 //! | `latency` | mean time of an I/O that waits for nothing | the profile's, else `500us` |
 //! | `latency-min` | no I/O is faster | half of `latency` |
@@ -37,7 +37,7 @@
 //! | `error-after` | errors begin at this time | `0s` |
 //! | `corrupt` | bytes that read back differently, `OFFSET` or `OFFSET+LENGTH`, repeatable | none; LENGTH is 512 |
 //! | `corrupt-places` | that many sectors of 512 bytes, chosen by the seed | `0` |
-//! | `corrupt-after` | they are corrupted once at this time, and a later write cures them | bad for good |
+//! | `corrupt-after` | they are corrupted once at this time, and a later write cures them | they are always corrupt |
 //! | `volatile` | `1`: a power cut loses some of what was written and not flushed | `0` |
 //! | `serial` | serial number, up to 20 of `A-Z a-z 0-9 . _ -`; of several volumes, `-1`, `-2`, … is added | `lab1`, `lab2`, … |
 //! | `seed` | start of the volume's random numbers; of several volumes, each has the next | from the server's seed |
@@ -71,7 +71,7 @@ pub(crate) const STATE_SERIAL: &str = "lab-state";
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct VolumeSpec {
-    /// Profile that it was made from, before single values were changed.
+    /// Profile that the specification is based on.
     pub profile: Option<Profile>,
     /// Its size; a positive multiple of 4 KiB.
     pub size: Bytes,
@@ -79,12 +79,12 @@ pub struct VolumeSpec {
     pub iops: Option<f64>,
     /// Sustained bytes a second; `None` for no cap.
     pub throughput: Option<Bytes>,
-    /// More operations a second for a while, as gp2 gives.
+    /// More operations a second while credits last, as with gp2.
     pub burst: Option<Burst>,
-    /// More bytes a second for a while, as st1 and sc1 give.
+    /// More bytes a second while credits last, as with st1 and sc1.
     pub throughput_burst: Option<ThroughputBurst>,
-    /// The largest I/O that counts as one operation: adjacent ones merge up to it, larger ones
-    /// are split by it. `None`: each request counts one.
+    /// Maximum size of an I/O that counts as one operation: adjacent ones are merged up to it, larger ones are split.
+    /// `None`: each request counts as one.
     pub merge: Option<Bytes>,
     /// Latency of an I/O that waits for nothing.
     pub latency: Latency,
@@ -92,18 +92,18 @@ pub struct VolumeSpec {
     pub cold: ColdBlocks,
     /// Times in which it is slower.
     pub slow: FailSlow,
-    /// Times in which it answers nothing.
+    /// Times in which it does not answer.
     pub stalls: Episodes,
     /// I/O that fails.
     pub errors: Errors,
     /// Data that does not read back as it was written.
     pub corruption: Corruption,
-    /// True if it has a volatile write cache, as local disks may have and network volumes have not: a power
-    /// cut then loses some of the writes that no flush has made durable.
+    /// True if it has a volatile write cache, as some local disks, but no network volumes: a power cut
+    /// then loses some of the writes that no flush has made durable.
     pub volatile: bool,
-    /// Serial number; `None` lets the server number it.
+    /// Serial number; `None` for a number chosen by the server.
     pub serial: Option<String>,
-    /// Start of its random numbers; `None` derives it from the server's seed.
+    /// Seed of its random numbers; `None` to derive it from the server's seed.
     pub seed: Option<u64>,
 }
 
@@ -113,8 +113,8 @@ pub struct VolumeSpec {
 pub struct Burst {
     /// Operations a second while credits last.
     pub iops: f64,
-    /// Credits at the start, which is also the most that are kept. An operation takes one; the
-    /// baseline's operations a second flow back.
+    /// Credits at the start, which is also their maximum. An operation takes one; the baseline's operations a second
+    /// are added.
     pub credits: f64,
 }
 
@@ -124,8 +124,7 @@ pub struct Burst {
 pub struct ThroughputBurst {
     /// Bytes a second while credits last.
     pub throughput: Bytes,
-    /// Credits at the start, which is also the most that are kept. A byte takes one; the baseline's bytes a second
-    /// flow back.
+    /// Credits at the start, which is also their maximum. A byte takes one; the baseline's bytes a second are added.
     pub credits: Bytes,
 }
 
@@ -174,19 +173,18 @@ pub struct Episode {
     pub length: Nanos,
 }
 
-/// Stretches of time, once or again and again.
+/// Time ranges, once or periodically.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Episodes {
-    /// The stretches.
+    /// The time ranges.
     pub episodes: Vec<Episode>,
-    /// Time after which each comes again, in nanoseconds; longer than every one of them. Null where they come
-    /// once.
+    /// Period after which they repeat, in nanoseconds; longer than each of them. Null if they do not repeat.
     #[serde(rename = "every_ns")]
     pub every: Option<Nanos>,
 }
 
-/// Fail-slow: times in which a volume works, and badly.
+/// Fail-slow: times in which a volume works, but slowly.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FailSlow {
@@ -196,23 +194,23 @@ pub struct FailSlow {
     pub when: Episodes,
 }
 
-/// A run of bytes.
+/// A range of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Span {
     /// First byte.
     pub offset: u64,
-    /// Length of the run, in bytes.
+    /// Length of the range, in bytes.
     pub length: u64,
 }
 
 impl Span {
-    /// The byte behind the last one.
+    /// Offset of the byte after the last one.
     pub const fn end(self) -> u64 {
         self.offset.saturating_add(self.length)
     }
 
-    /// The common part.
+    /// The intersection of both ranges; `None` if it is empty.
     pub(crate) fn shared(self, other: Span) -> Option<Span> {
         let offset = self.offset.max(other.offset);
         let end = self.end().min(other.end());
@@ -243,7 +241,7 @@ pub enum ErrorOn {
 pub struct Errors {
     /// Any I/O that touches these bytes.
     pub places: Vec<Span>,
-    /// Chance of any one I/O, 0 to 1.
+    /// Probability that an I/O fails, 0 to 1.
     pub rate: f64,
     /// I/O that fails.
     pub on: ErrorOn,
@@ -260,8 +258,8 @@ pub struct Corruption {
     pub places: Vec<Span>,
     /// Number of further sectors, chosen by the seed.
     pub random_places: u32,
-    /// `None`: these places are bad for good. With a time, in nanoseconds, what they hold then is
-    /// corrupted once, and a later write cures it.
+    /// Time at which the contents of these bytes are corrupted once, in nanoseconds; a later write cures them. `None`:
+    /// they are always corrupt.
     #[serde(rename = "after_ns")]
     pub after: Option<Nanos>,
 }
@@ -287,7 +285,7 @@ impl VolumeSpec {
     }
 }
 
-/// A byte rate multiplied, at least 1.
+/// A byte rate multiplied by `scale`, at least 1.
 pub(crate) fn scale_bytes(rate: Bytes, scale: f64) -> Bytes {
     Bytes(((rate.0 as f64 * scale) as u64).max(1))
 }

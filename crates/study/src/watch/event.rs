@@ -31,7 +31,7 @@ pub struct WatchEvent {
     pub subject: Subject,
     /// The subject's name: the device's, or `host`.
     pub name: String,
-    /// Start of its cause, which is before its detection.
+    /// Start of its cause, which is before it was found.
     pub began: SampleTime,
     /// Last time at which its cause was seen; `None` while it lasts.
     pub ended: Option<SampleTime>,
