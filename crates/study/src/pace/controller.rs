@@ -37,6 +37,9 @@ const PAUSE_S: f64 = 0.25;
 /// Time of work, in seconds, while the rate is sought from below, or the throughput's bound moves: a foreground that
 /// loses throughput is recognized after three cycles, and a loss by chance is forgotten as soon.
 const SEARCH_S: f64 = 0.5;
+/// Growth within one work, as a logarithm, from which it is a short one: half of what a search grows in that time.
+/// A foreground's loss at such a rate is not yet known.
+const SEARCH_GROWTH: f64 = 0.5 * MAX_GROWTH_PER_S * SEARCH_S;
 /// Mean time between probes while the background works and while it pauses, in seconds.
 const PROBE_S: f64 = 0.02;
 const PROBE_PAUSED_S: f64 = 0.01;
@@ -122,6 +125,8 @@ pub struct Controller {
     /// Seconds since the last foreground request.
     idle_s: f64,
     start: Option<Start>,
+    /// The rate without the back-off when this work began, as a logarithm.
+    log_rate_before: f64,
     bound: Option<f64>,
     /// True if the last cycle moved the bound by far, so that it is not yet where it will settle.
     is_bound_sought: bool,
@@ -180,6 +185,7 @@ impl Controller {
             latency_weight: LatencyWeight::default(),
             idle_s: 0.0,
             start: None,
+            log_rate_before: MIN_RATE_WHILE_UNKNOWN.ln(),
             bound: None,
             is_bound_sought: false,
             floor: 0.0,
@@ -483,11 +489,11 @@ impl Controller {
         let so_far = self.measure(so_far, sample);
         self.phase = ControllerStage::Pausing(so_far);
         if so_far >= PAUSE_S {
-            self.throughput.cycle();
+            let cycle_s = self.throughput.cycle();
             let bound = self.next_bound();
             self.is_bound_sought = self.moves_far(bound);
             self.bound = bound;
-            self.own.fade();
+            self.own.fade(cycle_s);
             self.know();
         }
     }
@@ -549,6 +555,7 @@ impl Controller {
             p99_s: aim(kept.0.p99_s, self.asked.p99_s, own.p99_s),
         };
         self.kept = Some(kept);
+        self.log_rate_before = self.log_rate;
         self.phase = ControllerStage::Working(0.0);
     }
 
@@ -576,7 +583,9 @@ impl Controller {
             self.outcome.least_s += sample.seconds;
         }
         let so_far = so_far + sample.seconds;
-        let is_sought = self.is_bound_sought || self.start.is_some() && self.may_grow();
+        let has_grown = self.log_rate - self.log_rate_before >= SEARCH_GROWTH;
+        let is_sought =
+            self.is_bound_sought || self.start.is_some() && (self.may_grow() || has_grown);
         let work_s = if is_sought { SEARCH_S } else { WORK_S };
         self.phase = if so_far >= work_s && !self.is_driven() {
             ControllerStage::Pausing(0.0)
@@ -791,6 +800,26 @@ mod tests {
         ] {
             controller.bound = before;
             assert_eq!(controller.moves_far(next), moves_far, "{before:?} {next:?}");
+        }
+    }
+    #[test]
+    fn a_search_that_grew_is_compared_soon() {
+        // Far above what is used, it may not grow; what it grew before is to be compared.
+        for (grew, phase) in [
+            (2.0 * SEARCH_GROWTH, ControllerStage::Pausing(0.0)),
+            (0.0, ControllerStage::Working(SEARCH_S + 0.1)),
+        ] {
+            let mut controller = Controller::new(Targets::default());
+            controller.know();
+            controller.start = Some(Start::default());
+            controller.set(controller.log_used() + 2.0);
+            controller.log_rate_before = controller.log_rate - grew;
+            let sample = Sample {
+                seconds: 0.1,
+                ..Sample::default()
+            };
+            controller.work(SEARCH_S, &sample);
+            assert_eq!(controller.phase, phase, "{grew}");
         }
     }
 }

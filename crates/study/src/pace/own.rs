@@ -7,8 +7,14 @@ use std::collections::VecDeque;
 const MAX_LATENCIES: usize = 400;
 /// Minimum number of latencies for a p99.
 pub(super) const MIN_LATENCIES_FOR_P99: usize = 50;
-/// Share of the sums that each cycle of work and pause removes: about a minute counts.
-const FORGOTTEN_PER_CYCLE: f64 = 1.0 / 32.0;
+/// Time after which a third of the weight of a known value is left, in seconds. By time and not by cycle: with long
+/// cycles a loss by chance would count for minutes, and with short ones a true one would soon be forgotten.
+const REMEMBERED_S: f64 = 60.0;
+
+/// Share of the weight of known values that is left after so many seconds.
+fn remembered(seconds: f64) -> f64 {
+    (-seconds / REMEMBERED_S).exp()
+}
 
 /// Latencies of the foreground while the background pauses.
 #[derive(Clone, Debug, Default)]
@@ -29,10 +35,10 @@ impl PausedLatencies {
         }
     }
 
-    /// Reduces the weight of earlier timed requests at the end of a cycle of work and pause.
-    pub(super) fn fade(&mut self) {
-        self.timed.0 *= 1.0 - FORGOTTEN_PER_CYCLE;
-        self.timed.1 *= 1.0 - FORGOTTEN_PER_CYCLE;
+    /// Lowers the weight of earlier timed requests at the end of a cycle of work and pause of so many seconds.
+    pub(super) fn fade(&mut self, seconds: f64) {
+        self.timed.0 *= remembered(seconds);
+        self.timed.1 *= remembered(seconds);
     }
 
     pub(super) fn len(&self) -> usize {
@@ -103,23 +109,26 @@ impl Throughput {
         }
     }
 
-    /// Ends a cycle of pause and work: adds the difference of its throughputs to the sums.
-    pub(super) fn cycle(&mut self) {
+    /// Ends a cycle of pause and work: adds the difference of its throughputs to the sums. Returns its length in
+    /// seconds.
+    pub(super) fn cycle(&mut self) -> f64 {
         let (paused, worked, bytes) = (self.paused, self.worked, self.bytes);
         (self.paused, self.worked, self.bytes) = ((0.0, 0.0), (0.0, 0.0), 0.0);
+        let seconds = paused.1 + worked.1;
         // A foreground that pauses by itself gives no information.
         if paused.0 <= 0.0 || worked.0 <= 0.0 || paused.1 <= 0.0 || worked.1 <= 0.0 {
-            return;
+            return seconds;
         }
         let level = paused.0 / paused.1;
         let lost = level - worked.0 / worked.1;
         let rate = bytes / worked.1;
-        let keeps = 1.0 - FORGOTTEN_PER_CYCLE;
+        let keeps = remembered(seconds);
         self.xx = keeps * self.xx + rate * rate;
         self.xy = keeps * self.xy + rate * lost;
         self.yy = keeps * self.yy + lost * lost;
         self.cycles = keeps * self.cycles + 1.0;
         self.level = keeps * self.level + level;
+        seconds
     }
 
     /// The rate at which the foreground loses [`MAX_LOSS`] of its throughput, by the smallest slope that is not
@@ -156,5 +165,31 @@ mod tests {
             throughput.cycle();
         }
         assert_eq!(throughput.bound(), None);
+    }
+
+    #[test]
+    fn a_loss_is_forgotten_by_time_whatever_the_length_of_cycles() {
+        /// Throughput after four cycles with a loss of about a fifth.
+        fn with_a_loss() -> Throughput {
+            let mut throughput = Throughput::default();
+            for lost in [19.0, 21.0, 20.0, 18.0] {
+                throughput.worked(0.5 * (100.0 - lost), 0.5, 5e6);
+                throughput.paused(25.0, 0.25);
+                assert_eq!(throughput.cycle(), 0.75);
+            }
+            assert!(throughput.bound().is_some());
+            throughput
+        }
+        for work_s in [0.5, 4.0] {
+            let mut throughput = with_a_loss();
+            let (before, mut seconds) = (throughput.xx, 0.0);
+            while seconds < REMEMBERED_S {
+                throughput.worked(100.0 * work_s, work_s, 0.0);
+                throughput.paused(25.0, 0.25);
+                seconds += throughput.cycle();
+            }
+            let left = throughput.xx / before;
+            assert!((0.33..0.38).contains(&left), "{work_s} {left}");
+        }
     }
 }

@@ -179,7 +179,7 @@ fn bounds(case: &Case) -> Bounds {
         _ => 2.0,
     };
     Bounds {
-        throughput: 0.968,
+        throughput: 0.97,
         p999,
         times,
     }
