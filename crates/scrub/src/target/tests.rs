@@ -222,6 +222,9 @@ fn a_disk_that_is_no_array_is_refused_as_none() {
     let devices = Devices::read(&root).unwrap();
     for word in ["vda", "/dev/vda", "md1", ""] {
         let error = Target::find(word, &root, &devices).unwrap_err();
-        assert!(error.contains("not an array that the kernel lists"), "{error}");
+        assert!(
+            error.contains("not an array that the kernel lists"),
+            "{error}"
+        );
     }
 }
