@@ -517,8 +517,8 @@ fn with_qemu_an_array_can_be_stopped_while_it_is_scrubbed() {
 fn what_cannot_be_scrubbed_is_refused_with_a_reason() {
     let place = Place::new();
     for (arguments, words) in [
-        (&["/dev/no-such"][..], "no array that the kernel lists"),
-        (&["/dev/null"], "no array that the kernel lists"),
+        (&["/dev/no-such"][..], "not an array that the kernel lists"),
+        (&["/dev/null"], "not an array that the kernel lists"),
         (&["md0", "--window", "soon"], "write it as 01:00-06:00"),
         (&["md0", "--by", "someday"], "is not a time"),
         (&["md0", "--deadline-wins"], "--by"),

@@ -79,7 +79,7 @@ fn as_root_a_named_file_that_is_not_there_is_refused_and_one_elsewhere_is_report
         .run(&[&["warm", device.path()], &first[..]].concat())
         .ends_with(0);
     assert!(said.out.contains("warning: not-mapped"), "{said:#?}");
-    assert!(said.prose().contains("is on other volumes"), "{said:#?}");
+    assert!(said.prose().contains("on other volumes"), "{said:#?}");
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn as_root_a_file_on_another_volume_is_never_called_hot() {
         "--until-hot",
     ];
     let said = place.run(&arguments).ends_with(1);
-    assert!(said.prose().contains("is on other volumes"), "{said:#?}");
+    assert!(said.prose().contains("on other volumes"), "{said:#?}");
     assert!(said.prose().contains(&elsewhere), "{said:#?}");
 }
 
@@ -114,7 +114,7 @@ fn as_root_a_file_of_which_the_volumes_are_others_or_not_known_is_never_called_h
     let on_btrfs = other.join("app/t1.ibd");
     let named = other.device.path().to_owned();
     for (first, words) in [
-        (on_btrfs.as_str(), ["is on other volumes", &named]),
+        (on_btrfs.as_str(), ["on other volumes", &named]),
         // A file system without a device.
         (
             "/proc/version",
@@ -162,7 +162,7 @@ fn as_root_until_a_file_that_cannot_be_mapped_is_hot_all_that_may_hold_it_is_rea
     let text = place
         .run(&[&arguments[..], &["--anew"]].concat())
         .ends_with(0);
-    let words = "--until-hot ends only when all that is used is warm";
+    let words = "--until-hot ends only when all space in use is warm";
     assert!(text.prose().contains(words), "{text:#?}");
 }
 

@@ -348,7 +348,7 @@ mod tests {
                 "different snapshots",
             ),
             (PAGE, "names a next one (NextToken)"),
-            (&far, "no volume reaches"),
+            (&far, "beyond the end of any volume"),
             (&PAGE[..60], "not what"),
         ] {
             let error = parse(text.as_bytes()).unwrap_err();

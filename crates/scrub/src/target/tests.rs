@@ -83,7 +83,7 @@ fn each_reason_not_to_is_a_sentence_of_its_own() {
         (&[("array_state", "read-auto")], "mdadm --readwrite"),
         (&[("array_state", "inactive")], "it is not running"),
         (&[("sync_action", "recover")], "'recover'"),
-        (&[("sync_action", "resync")], "which comes first"),
+        (&[("sync_action", "resync")], "which has priority"),
         (&[("sync_action", "check")], "another program has begun"),
         (&[("sync_action", "dance")], "not known"),
         (&[("sync_action", "")], "without which nothing can be begun"),
@@ -222,6 +222,9 @@ fn a_disk_that_is_no_array_is_refused_as_none() {
     let devices = Devices::read(&root).unwrap();
     for word in ["vda", "/dev/vda", "md1", ""] {
         let error = Target::find(word, &root, &devices).unwrap_err();
-        assert!(error.contains("no array that the kernel lists"), "{error}");
+        assert!(
+            error.contains("not an array that the kernel lists"),
+            "{error}"
+        );
     }
 }
