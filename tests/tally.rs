@@ -171,7 +171,7 @@ fn what_cannot_be_is_refused_before_anything_is_taken() {
         .refuses(&["no store"]);
     place
         .run("tally --from - --timezone Mars/Base")
-        .refuses(&["no time zone"]);
+        .refuses(&["not a time zone"]);
     let twice = "tally --from - --store sqlite:a.db --store sqlite:a.db";
     place.run(twice).refuses(&["named twice"]);
     place
