@@ -802,6 +802,7 @@ mod tests {
             assert_eq!(controller.moves_far(next), moves_far, "{before:?} {next:?}");
         }
     }
+
     #[test]
     fn a_search_that_grew_is_compared_soon() {
         // Far above what is used, it may not grow; what it grew before is to be compared.
