@@ -54,13 +54,13 @@ pub enum SteadyStateFigure {
 /// Value of `numa_mem_policy=`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NumaPolicy {
-    /// How the nodes are used.
+    /// Rule for the use of the nodes.
     pub mode: NumaMode,
     /// The nodes.
     pub nodes: Vec<u32>,
 }
 
-/// How nodes of memory are used.
+/// Rule for the use of memory nodes (set_mempolicy(2)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NumaMode {
     /// `default`.

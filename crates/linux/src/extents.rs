@@ -269,7 +269,7 @@ struct RawMap {
 const FS_IOC_FIEMAP: Opcode = opcode::read_write::<RawHead>(b'f', 11);
 const FIEMAP_FLAG_SYNC: u32 = 1;
 
-/// Whether dirty data is written back before its position is read (FIEMAP_FLAG_SYNC).
+/// Write-back of dirty data before its position is read (FIEMAP_FLAG_SYNC).
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Sync {
     /// Write back first, so that all data has a position.

@@ -184,7 +184,7 @@ fn half_width(figures: &PhaseFigures) -> Option<f64> {
         .min_by(f64::total_cmp)
 }
 
-/// Whether each count of a direction (requests, bytes) shows foreign I/O beside the run's own.
+/// Counts of one direction, requests and bytes, each true if it shows foreign I/O beside the run's own.
 #[derive(Clone, Copy)]
 struct CountedKinds {
     ops: bool,

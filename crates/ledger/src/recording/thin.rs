@@ -92,7 +92,7 @@ pub fn thin(samples: &[RecordedInterval]) -> Option<RecordedInterval> {
     })
 }
 
-/// How several figures are merged into one.
+/// Rule by which several figures are merged into one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum FigureChoice {
     Least,

@@ -20,7 +20,7 @@ const TIMEOUT: Duration = Duration::from_millis(100);
 /// The attributes that are being read: a read that hangs is not started a second time.
 static UNDER_WAY: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
-/// How long to wait for a disk's serial number.
+/// Time limit of reading a disk's serial number.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Wait {
     /// Without a time limit.
