@@ -110,8 +110,8 @@ fn both_engines_read_write_and_sync() {
             assert_eq!(phase.stopped, StopReason::Ops);
             assert_eq!(phase.thread_ops.len(), threads as usize);
             let (read, write) = (phase.read.unwrap(), phase.write.unwrap());
-            // The measured time ends when the first thread has done its requests: those of other threads that are in flight
-            // then are counted as late.
+            // The measured time ends when the first thread has done its requests: those of other threads that are in
+            // flight then are counted as late.
             let ops = read.ops + write.ops;
             let in_flight = u64::from(workload.depth * threads);
             assert!((400 - in_flight..=400).contains(&ops), "{ops}");

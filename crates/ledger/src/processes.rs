@@ -223,8 +223,8 @@ fn acknowledged(scratch: &Scratch) -> Option<u64> {
     bytes.try_into().ok().map(u64::from_le_bytes)
 }
 
-/// Each acknowledged sample is in the ledger exactly once, no matter if a kill interrupts a batch, a block that replaces
-/// batches, or minutes that replace a block.
+/// Each acknowledged sample is in the ledger exactly once, no matter if a kill interrupts a batch, a block that
+/// replaces batches, or minutes that replace a block.
 #[test]
 fn a_killed_recorder_loses_nothing_that_was_acknowledged() {
     let scratch = Scratch::new();

@@ -18,8 +18,8 @@ use ui::format;
 
 pub(crate) use replayed::{RaceSetup, ReplayedRace};
 
-/// Time, in seconds, for which all hosts of a group may be unreachable at once, while hosts of other groups are measured,
-/// before it counts against them: the likely cause is on the way to the group, such as a jump host.
+/// Time, in seconds, for which all hosts of a group may be unreachable at once, while hosts of other groups are
+/// measured, before it counts against them: the likely cause is on the way to the group, such as a jump host.
 const WAIT_S: f64 = 300.0;
 /// Time for which a host may be missing continuously, in seconds, if the permitted number of rounds takes less: a lost
 /// host is retried after twelve, and has to prepare again.
