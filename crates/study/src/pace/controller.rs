@@ -6,6 +6,7 @@ use super::detector::{ForegroundPresence, PresenceWatch};
 use super::guard::{BackOff, LatencyWeight, MAX_GROWTH_PER_S, MeanGuard, SlowGuard};
 use super::outcome::{HeldBy, Outcome, Slice};
 use super::own::{MIN_LATENCIES_FOR_P99, PausedLatencies, Throughput};
+use super::plateau::Plateau;
 use super::{Allowed, Sample, TargetSource, Targets};
 
 /// Factor by which the foreground's p99 may grow beside the background.
@@ -115,6 +116,7 @@ pub struct Controller {
     mean: MeanGuard,
     slow: SlowGuard,
     back_off: BackOff,
+    plateau: Plateau,
     /// The rate without the back-off, as a logarithm.
     log_rate: f64,
     /// The same when the last foreground left.
@@ -179,6 +181,7 @@ impl Controller {
             mean: MeanGuard::default(),
             slow: SlowGuard::default(),
             back_off: BackOff::default(),
+            plateau: Plateau::default(),
             log_rate: MIN_RATE_WHILE_UNKNOWN.ln(),
             settled: None,
             since_mean_s: 0.0,
@@ -239,6 +242,10 @@ impl Controller {
     /// slowest foreground requests coincide.
     pub fn set_stepped(&mut self, steps: bool) {
         self.room_of_mean = if steps { ROOM_OF_MEAN } else { ROOM };
+    }
+
+    fn is_stepped(&self) -> bool {
+        self.room_of_mean < ROOM
     }
 
     /// Sets the time that one request of the background occupies the device, in seconds: a foreground request may
@@ -403,6 +410,7 @@ impl Controller {
     fn begin(&mut self) {
         self.rate = self.least;
         self.back_off = BackOff::default();
+        self.plateau = Plateau::default();
         self.set(self.least.ln());
         self.start = Some(Start::default());
         (self.bound, self.throughput) = (None, Throughput::default());
@@ -622,6 +630,14 @@ impl Controller {
         let shares = Self::shares_of_slow(targets, sample);
         let weight = self.latency_weight.take(shares.len(), sample.seconds);
         let may_grow = self.may_grow();
+        // A probe that is outstanding has no latency yet: each poll counts the time that it has waited.
+        let waits = targets.slow_s().map(|slow_s| sample.waiting_s / slow_s);
+        let is_slow = shares.iter().chain(&waits).any(|share| *share > 1.0);
+        // At the least rate nothing can be lowered, and steps are not spread over time.
+        if self.rate > self.least && !self.is_stepped() {
+            self.plateau
+                .take(is_slow, self.rate, sample.seconds, sample.background);
+        }
         self.back_off.pass(sample.seconds);
         if !may_grow && shares.iter().any(|share| *share > 1.0) {
             // It backs off from what it used, as a congestion window does (RFC 7661).
@@ -630,9 +646,8 @@ impl Controller {
         shares
             .iter()
             .for_each(|share| self.back_off.take(*share, weight));
-        if let Some(slow_s) = targets.slow_s() {
-            // A probe that is outstanding has no latency yet: each poll counts the time that it has waited.
-            self.back_off.take(sample.waiting_s / slow_s, 1.0);
+        if let Some(share) = waits {
+            self.back_off.take(share, 1.0);
         }
         let growth = if may_grow {
             MAX_GROWTH_PER_S * sample.seconds
@@ -667,7 +682,7 @@ impl Controller {
         self.idle_s < IDLE_S && self.log_rate <= MAX_MULTIPLE_OF_USED.ln() + self.log_used()
     }
 
-    /// Raises the rate from below until the targets are first missed.
+    /// Raises the rate from below until the targets are first missed, or twice at the same rate.
     fn search(
         &mut self,
         mut start: Start,
@@ -690,9 +705,11 @@ impl Controller {
         };
         let is_bound = self.bound.is_some_and(|bound| self.log_rate >= bound.ln());
         let is_harm = start.slow >= SLOW_ENDS_SEARCH || start.mean > 1.0;
-        if is_harm {
+        let log_cap = self.plateau.log_cap().filter(|cap| self.log_rate > *cap);
+        let found = is_harm.then(|| self.log_rate + SHARE_AFTER_HARM.ln());
+        if let Some(log_rate) = found.or(log_cap) {
             self.start = None;
-            self.set(self.log_rate + SHARE_AFTER_HARM.ln());
+            self.set(log_rate);
             return;
         }
         self.start = Some(start);
@@ -727,7 +744,8 @@ impl Controller {
             log_rate = log_rate.min(self.mean.log_rate);
         }
         let least = self.least.ln();
-        self.log_rate = log_rate.max(least);
+        let log_cap = self.plateau.log_cap().unwrap_or(f64::INFINITY);
+        self.log_rate = log_rate.min(log_cap).max(least);
         let within = |log: f64| log.clamp(least, self.log_rate + MAX_GUARD_LEAD);
         self.slow.log_rate = within(self.slow.log_rate);
         self.mean.log_rate = within(self.mean.log_rate);

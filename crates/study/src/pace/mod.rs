@@ -12,6 +12,7 @@ mod detector;
 mod guard;
 mod outcome;
 mod own;
+mod plateau;
 
 pub use controller::{Controller, ControllerStage, MAX_MIN_RATE, ROOM, min_rate};
 pub use detector::{Foreground, ForegroundDetector, IoCounts};

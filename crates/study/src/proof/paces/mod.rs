@@ -26,6 +26,11 @@ const CREDIT: Kind = Kind::Capped {
     per_block: 1.5,
     credits: 150_000.0,
 };
+const SLICED: Kind = Kind::Sliced {
+    cap: 3000.0,
+    slice_s: 0.1,
+    per_block: 1.5,
+};
 const ARRAY: Kind = Kind::Array {
     members: 4,
     iops: 400.0,
@@ -57,7 +62,7 @@ const fn keeps_p99(mut case: Case, p99_s: f64) -> Case {
     case
 }
 
-const CASES: [Case; 18] = [
+const CASES: [Case; 21] = [
     case("capped, open 10 %", CAPPED, Load::Open(0.1)),
     case("capped, open 30 %", CAPPED, Load::Open(0.3)),
     case("capped, open 60 %", CAPPED, Load::Open(0.6)),
@@ -66,6 +71,9 @@ const CASES: [Case; 18] = [
     case("capped, 1 client", CAPPED, Load::Closed(1, 0.0)),
     case("capped, 16 clients", CAPPED, Load::Closed(16, 0.0)),
     case("capped, 8 thinking", CAPPED, Load::Closed(8, 0.01)),
+    case("sliced, open 10 %", SLICED, Load::Open(0.1)),
+    case("sliced, open 30 %", SLICED, Load::Open(0.3)),
+    case("sliced, 8 thinking", SLICED, Load::Closed(8, 0.01)),
     case("credits, open 10 %", CREDIT, Load::Open(0.1)),
     noisy(case("noisy, open 30 %", CAPPED, Load::Open(0.3))),
     case("array, open 30 %", ARRAY, Load::Open(0.3)),
@@ -119,7 +127,9 @@ fn figures(case: &Case, seed: u64, seconds: f64) -> Figures {
     let alone = run(case, seed, seconds, false);
     let beside = run(case, seed, seconds, true);
     let device_rate = match case.kind {
-        Kind::Capped { cap, per_block, .. } => cap / per_block * BLOCK,
+        Kind::Capped { cap, per_block, .. } | Kind::Sliced { cap, per_block, .. } => {
+            cap / per_block * BLOCK
+        }
         Kind::Array { members, iops } => members as f64 * iops * BLOCK,
     };
     let done: f64 = beside.background.iter().sum();
@@ -162,6 +172,8 @@ fn bounds(case: &Case) -> Bounds {
         _ if !case.asked.is_empty() => f64::INFINITY,
         _ if case.name.starts_with("noisy") => 1.2,
         (Kind::Array { .. }, _) => 1.3,
+        // The limit is known once it has been exceeded twice: a thousandth of two minutes' requests.
+        (Kind::Sliced { .. }, _) => 2.5,
         (Kind::Capped { credits, .. }, _) if credits.is_finite() => 6.0,
         // Behind a deep queue it is recognized after a quarter of a second.
         (_, Load::Bursts(..)) => 4.0,

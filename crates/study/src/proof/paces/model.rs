@@ -27,6 +27,13 @@ pub(super) enum Kind {
         per_block: f64,
         credits: f64,
     },
+    /// A volume with a cap of requests a second that is kept in slices of so many seconds, as the kernel's blk-throttle
+    /// does: what exceeds a slice's share waits for the next one. A block costs as many requests as `per_block`.
+    Sliced {
+        cap: f64,
+        slice_s: f64,
+        per_block: f64,
+    },
     /// Members, each a queue; a request takes about 1/`iops`, a block as long.
     Array { members: usize, iops: f64 },
 }
@@ -83,12 +90,12 @@ struct Device {
 impl Device {
     fn new(case: &Case, seed: u64, seconds: f64) -> Device {
         let queues = match case.kind {
-            Kind::Capped { .. } => 1,
+            Kind::Capped { .. } | Kind::Sliced { .. } => 1,
             Kind::Array { members, .. } => members,
         };
         let credits = match case.kind {
             Kind::Capped { credits, .. } => credits,
-            Kind::Array { .. } => 0.0,
+            Kind::Sliced { .. } | Kind::Array { .. } => 0.0,
         };
         let mut of_host = Rng::of(seed, 3);
         let number = (case.stalls * seconds / 60.0) as usize;
@@ -113,7 +120,9 @@ impl Device {
     /// Bytes a second that it gives to blocks.
     fn device_rate(&self) -> f64 {
         match self.kind {
-            Kind::Capped { cap, per_block, .. } => cap / per_block * BLOCK,
+            Kind::Capped { cap, per_block, .. } | Kind::Sliced { cap, per_block, .. } => {
+                cap / per_block * BLOCK
+            }
             Kind::Array { members, iops } => members as f64 * iops * BLOCK,
         }
     }
@@ -146,6 +155,23 @@ impl Device {
                     self.used_s += requests / cap;
                 }
                 free.max(at) + 0.001 * scatter
+            }
+            Kind::Sliced {
+                cap,
+                slice_s,
+                per_block,
+            } => {
+                let requests = if is_block { per_block } else { 1.0 };
+                // `free_s` is the slice's start, and then the part of it that is used.
+                let free = &mut self.free_s[queue];
+                let slice = ((*free).max(at) / slice_s).floor();
+                let used = (*free - slice * slice_s).max(0.0) + requests / cap;
+                *free = slice * slice_s + used;
+                if !is_block {
+                    self.used_s += requests / cap;
+                }
+                let slice = if used > slice_s { slice + 1.0 } else { slice };
+                at.max(slice * slice_s) + 0.001 * scatter
             }
             Kind::Array { iops, .. } => {
                 let free = &mut self.free_s[queue];
@@ -220,7 +246,7 @@ impl Clients {
 pub(super) fn run(case: &Case, seed: u64, seconds: f64, with_background: bool) -> PacedRun {
     let mut device = Device::new(case, seed, seconds);
     let capacity = match case.kind {
-        Kind::Capped { cap, .. } => cap,
+        Kind::Capped { cap, .. } | Kind::Sliced { cap, .. } => cap,
         Kind::Array { members, iops } => members as f64 * iops,
     };
     let depth = |allowed: &Allowed| {
@@ -238,7 +264,7 @@ pub(super) fn run(case: &Case, seed: u64, seconds: f64, with_background: bool) -
     let mut controller = Controller::new(case.asked);
     let mut kernel = Kernel::default();
     controller.set_device_rate(device.device_rate());
-    if matches!(case.kind, Kind::Capped { .. }) {
+    if !matches!(case.kind, Kind::Array { .. }) {
         controller.request_takes(BLOCK / device.device_rate());
     }
     let (mut made_s, mut latencies) = (Vec::new(), Vec::new());
@@ -414,7 +440,7 @@ impl Kernel {
 
 fn queues_of(case: &Case) -> usize {
     match case.kind {
-        Kind::Capped { .. } => 1,
+        Kind::Capped { .. } | Kind::Sliced { .. } => 1,
         Kind::Array { members, .. } => members,
     }
 }
