@@ -98,7 +98,7 @@ fn a_catalogue_of_documents_takes_each_of_them() {
 /// the file stays.
 #[test]
 #[ignore = "writes tests/documents anew from kept documents; see tests/support/documents.rs"]
-fn the_catalogues_are_written_again() {
+fn the_catalogues_are_written_anew() {
     let kept = std::env::var_os(KEEP_IN).expect("a folder of documents");
     let mut documents: BTreeMap<String, Vec<Value>> = BTreeMap::new();
     for entry in fs::read_dir(kept).unwrap() {
@@ -154,7 +154,7 @@ fn the_published_schemas_are_those_of_the_types() {
 
 #[test]
 #[ignore = "writes docs/schema anew; see tests/support/documents.rs"]
-fn the_schemas_are_written_again() {
+fn the_schemas_are_written_anew() {
     for (name, text) in schemas_of_types() {
         fs::write(schema::folder().join(format!("{name}.json")), text).unwrap();
     }

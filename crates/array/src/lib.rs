@@ -52,7 +52,7 @@ pub fn array(args: &ArrayArgs, context: &mut Context, interrupt: &AtomicBool) ->
     match &args.verb {
         ArrayVerb::List(args) => list::list(args, context),
         ArrayVerb::Create(args) => {
-            // What was left is in the way of a dry run, which does not touch it.
+            // The remains of an interrupted `create` may block a dry run, which changes nothing.
             let left = if args.dry_run {
                 list::unfinished_notice(context)
             } else {
@@ -242,7 +242,7 @@ fn construct(
     let outcome = steps::run(&mut steps, host, interrupt, undoing);
     let done = outcome.is_ok();
     let ended = host.journal.take().map(|mut journal| {
-        // In two changes, so that a kill between them is not taken for one before the end.
+        // Two commits, so that a kill between them is not taken for an unfinished build.
         if done {
             journal.note(BuildStage::Done)?;
         }

@@ -1,4 +1,4 @@
-//! Erasing the superblock of a former member, with the user's consent.
+//! Erasing the superblocks of members, with the user's consent.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};

@@ -115,7 +115,7 @@ pub struct Zone {
     pub first: Estimate,
     /// The second read of the same place.
     pub again: Option<Estimate>,
-    /// True if the second was far faster, so that the first does not measure the place.
+    /// True if the second read was far faster: the zone was cold, and its first read does not count.
     pub cold: bool,
 }
 

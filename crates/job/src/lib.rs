@@ -20,7 +20,7 @@
 //! | [`Resumable`], [`outcome`] | the hint for the user of an interrupted job, and the exit status |
 //!
 //! ```text
-//! start ── claimed, checkpoint on disk ──> work: step, write a checkpoint that is due, show progress, look at Stop
+//! start ── claimed, checkpoint on disk ──> work: step, write a checkpoint that is due, show progress, poll Stop
 //!   │                                        │
 //!   └ refused: its owner is alive            └ end: finished, suspended (resume hint, status 3) or discarded
 //! ```

@@ -81,7 +81,7 @@ pub fn survey(
     };
     let (mut last, mut seen) = (0, 0_u64);
     let mut has_written_names = false;
-    // By device number in the trace: index in the list; the inner `None` is a device that is not counted.
+    // By device number in the trace: index in the list; `Some(None)` is a device that is not counted.
     let mut places: Vec<Option<Option<usize>>> = Vec::new();
     while let Some(io) = reader.next() {
         let io = io?;

@@ -37,7 +37,12 @@ mod tests {
     /// Runs the test below by itself, with these variables alone.
     fn run(variables: &[(&str, &str)]) -> Output {
         Command::new(env::current_exe().unwrap())
-            .args(["--exact", "tests::skips", "--ignored", "--show-output"])
+            .args([
+                "--exact",
+                "tests::skips_when_run_by_the_tests_beside_it",
+                "--ignored",
+                "--show-output",
+            ])
             .env_remove("DISKSMITH_TESTS")
             .env_remove("DISKSMITH_SKIPPED")
             .envs(variables.iter().copied())
@@ -49,7 +54,7 @@ mod tests {
 
     #[test]
     #[ignore = "run by the tests beside it"]
-    fn skips() {
+    fn skips_when_run_by_the_tests_beside_it() {
         skipped("there is no such thing\n");
     }
 

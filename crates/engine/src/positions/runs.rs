@@ -32,7 +32,8 @@ impl Runs {
         }
     }
 
-    /// Position of the next request in a span of `length` bytes; `None` if it must be drawn, also at the span's end.
+    /// Position of the next request in a span of `length` bytes; `None` if it must be drawn at random,
+    /// as after the last block of the span.
     /// As in fio, reads and writes continue their own kind, and all of them count towards the next drawn position.
     pub(super) fn position(
         &self,

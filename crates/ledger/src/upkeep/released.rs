@@ -1,5 +1,5 @@
 //! Tests with a ledger of each schema, as released versions wrote it, in `fixtures/`. A new schema adds its own, which
-//! `cargo test -p ledger -- --ignored the_ledger_of_this_schema` writes.
+//! `cargo test -p ledger -- --ignored the_ledger_of_this_schema_is_written_anew` writes.
 
 use jiff::Timestamp;
 use record::Verdict::Trusted;
@@ -130,7 +130,7 @@ fn record(ledger: &mut Ledger, began: Timestamp) {
 
 #[test]
 #[ignore = "writes the fixture of the newest schema"]
-fn the_ledger_of_this_schema() {
+fn the_ledger_of_this_schema_is_written_anew() {
     let mut ledger = Ledger::open(fixture(MIGRATIONS.len())).unwrap();
     for minute in 0..2 {
         ledger

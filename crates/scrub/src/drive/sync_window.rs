@@ -17,8 +17,8 @@ const STEP_S: f64 = 0.5;
 /// Minimum step, in sectors of each member. Each step costs writes of the superblock: one for each time that the step
 /// can be halved.
 const MIN_STEP: Sectors = Sectors(2048);
-/// Maximum duration of a step for which all foreground requests wait, as a share of the p99 target. In a longer step
-/// the members are idle for most of the time, although the foreground waits.
+/// Where all foreground requests wait for a step of md's check (RAID 10): maximum duration of a step, as a share of the
+/// p99 target. In a longer step the members are idle for most of the time, although the foreground waits.
 const MAX_STEP_SHARE: f64 = 0.5;
 /// Minimum work of a step for which all foreground requests wait, in seconds at the allowed rate, and at least one
 /// unit: below that the superblocks cost more than is gained.

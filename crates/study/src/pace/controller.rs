@@ -17,16 +17,16 @@ const ROOM_OF_MEAN: f64 = 1.3;
 /// Share of a requested target by which the rate is steered, since the target is to be kept in nearly each interval,
 /// not on average; or the middle between the target and the foreground's own latency where that is more.
 const STEERED_SHARE: f64 = 0.8;
-/// Share of the device's rate of one request after the other that the background always has: the work must end,
-/// and the foreground loses less than 3 %.
+/// Minimum rate of the background, as a share of what the device does with one request in flight. It lets the work
+/// end, and costs the foreground less than 3 %.
 const MIN_RATE_SHARE: f64 = 0.02;
 /// Upper and lower bound of the least rate, in bytes a second; and the least rate until it is known what the device
 /// gives.
 pub const MAX_MIN_RATE: f64 = (1 << 20) as f64;
 const LOWEST_MIN_RATE: f64 = MAX_MIN_RATE / 64.0;
 const MIN_RATE_WHILE_UNKNOWN: f64 = MAX_MIN_RATE / 16.0;
-/// Time for which a new foreground is measured before its first target, in seconds; longer until there are enough
-/// probes, but at most the second.
+/// Minimum and maximum time, in seconds, for which a new foreground is measured before its first target; it ends once
+/// there are enough probes.
 const LEARN_S: f64 = 1.0;
 const LEARN_MAX_S: f64 = 20.0;
 /// Age from which a foreground's own latency is measured anew, in seconds.
@@ -35,11 +35,11 @@ const STALE_S: f64 = 600.0;
 /// sixteenth of the time, and the foreground's own latency and throughput are never older than that.
 const WORK_S: f64 = 4.0;
 const PAUSE_S: f64 = 0.25;
-/// Time of work, in seconds, while the rate is sought from below, or the throughput's bound moves: a foreground that
-/// loses throughput is recognized after three cycles, and a loss by chance is forgotten as soon.
+/// Length of a span of work, in seconds, while the rate is sought from below or the throughput's bound moves: a
+/// foreground that loses throughput is recognized after three cycles, and a loss by chance is forgotten as soon.
 const SEARCH_S: f64 = 0.5;
-/// Growth within one work, as a logarithm, from which it is a short one: half of what a search grows in that time.
-/// A foreground's loss at such a rate is not yet known.
+/// Growth of the rate within one span of work, as a logarithm, from which the span ends after [`SEARCH_S`]: half of
+/// what a search grows in that time. A foreground's loss at such a rate is not yet known.
 const SEARCH_GROWTH: f64 = 0.5 * MAX_GROWTH_PER_S * SEARCH_S;
 /// Mean time between probes while the background works and while it pauses, in seconds.
 const PROBE_S: f64 = 0.02;
@@ -58,8 +58,8 @@ const BEHIND_S: f64 = 1.5;
 const BEHIND: f64 = (16 << 20) as f64;
 /// Time without a foreground request after which the rate does not grow, in seconds: nothing is learned.
 const IDLE_S: f64 = 0.5;
-/// Number of slow requests beyond the usual, which is a few times a p99's (Page 1954), that ends a search; a mean of
-/// a second above its target ends it too. The last doubling is taken back.
+/// Excess of slow requests over the usual share, which is a few times a p99's, that ends a search (a cumulative sum,
+/// Page 1954); a mean of a second above its target ends it too. The last doubling is taken back.
 const SLOW_ENDS_SEARCH: f64 = 2.0;
 const USUAL_SLOW_SHARE: f64 = 0.025;
 const MEAN_S: f64 = 1.0;
@@ -108,8 +108,8 @@ pub struct Controller {
     aims: Targets,
     rate: f64,
     least: f64,
-    /// Room of a mean target: [`ROOM`] or [`ROOM_OF_MEAN`].
-    room_of_mean: f64,
+    /// True if the background goes in steps, as md's check does.
+    is_stepped: bool,
     /// Time that one request of the background occupies the device, for which a foreground request may wait, in
     /// seconds.
     request_s: f64,
@@ -176,7 +176,7 @@ impl Controller {
             aims: Targets::default(),
             rate: MIN_RATE_WHILE_UNKNOWN,
             least: MIN_RATE_WHILE_UNKNOWN,
-            room_of_mean: ROOM,
+            is_stepped: false,
             request_s: 0.0,
             mean: MeanGuard::default(),
             slow: SlowGuard::default(),
@@ -241,11 +241,10 @@ impl Controller {
     /// Sets whether the background goes in steps, as md's check does, or by single requests: with steps more of the
     /// slowest foreground requests coincide.
     pub fn set_stepped(&mut self, steps: bool) {
-        self.room_of_mean = if steps { ROOM_OF_MEAN } else { ROOM };
-    }
-
-    fn is_stepped(&self) -> bool {
-        self.room_of_mean < ROOM
+        self.is_stepped = steps;
+        if steps {
+            self.plateau = Plateau::default();
+        }
     }
 
     /// Sets the time that one request of the background occupies the device, in seconds: a foreground request may
@@ -535,10 +534,11 @@ impl Controller {
             p99_s: self.own.p99_s(),
         };
         let room = |room: f64, own_s: f64, waits_s: f64| (room * own_s).max(own_s + waits_s);
+        let room_of_mean = if self.is_stepped { ROOM_OF_MEAN } else { ROOM };
         let measured = Targets {
             mean_s: own
                 .mean_s
-                .map(|own_s| room(self.room_of_mean, own_s, 0.5 * self.request_s)),
+                .map(|own_s| room(room_of_mean, own_s, 0.5 * self.request_s)),
             p99_s: own.p99_s.map(|own_s| room(ROOM, own_s, self.request_s)),
         };
         let mut source = TargetSource::Asked;
@@ -633,8 +633,10 @@ impl Controller {
         // A probe that is outstanding has no latency yet: each poll counts the time that it has waited.
         let waits = targets.slow_s().map(|slow_s| sample.waiting_s / slow_s);
         let is_slow = shares.iter().chain(&waits).any(|share| *share > 1.0);
-        // At the least rate nothing can be lowered, and steps are not spread over time.
-        if self.rate > self.least && !self.is_stepped() {
+        self.plateau.pass(sample.seconds);
+        // At the least rate nothing can be lowered, steps are not spread over time, and a deadline's rate is not this
+        // one.
+        if self.rate > self.least && !self.is_stepped && !self.is_driven() {
             self.plateau
                 .take(is_slow, self.rate, sample.seconds, sample.background);
         }
@@ -682,7 +684,7 @@ impl Controller {
         self.idle_s < IDLE_S && self.log_rate <= MAX_MULTIPLE_OF_USED.ln() + self.log_used()
     }
 
-    /// Raises the rate from below until the targets are first missed, or twice at the same rate.
+    /// Raises the rate from below until the targets are first missed, or the plateau is exceeded.
     fn search(
         &mut self,
         mut start: Start,
@@ -799,6 +801,7 @@ fn most_behind(allowed: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Foreground;
     use super::*;
 
     #[test]
@@ -840,5 +843,34 @@ mod tests {
             controller.work(SEARCH_S, &sample);
             assert_eq!(controller.phase, phase, "{grew}");
         }
+    }
+
+    #[test]
+    fn a_limit_just_above_the_least_rate_is_left_again() {
+        let mut controller = Controller::new(Targets {
+            p99_s: Some(0.01),
+            mean_s: None,
+        });
+        controller.know();
+        controller.least = 1e6;
+        for _ in 0..2 {
+            controller.plateau.pass(1.0);
+            controller.plateau.take(true, 1.05e6, 1.0, 0.0);
+        }
+        assert!(controller.plateau.log_cap() < Some(controller.least.ln()));
+        for _ in 0..600 {
+            let sample = Sample {
+                seconds: 0.1,
+                foreground: Foreground {
+                    requests: Some(10.0),
+                    ..Foreground::default()
+                },
+                latencies_s: &[0.001; 4],
+                background: 0.1 * controller.rate,
+                ..Sample::default()
+            };
+            controller.work(0.0, &sample);
+        }
+        assert!(controller.rate > 1.5e6, "{}", controller.rate);
     }
 }

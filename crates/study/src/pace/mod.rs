@@ -3,7 +3,8 @@
 //! - [`ForegroundDetector`]: foreground I/O, from the kernel's counts minus the background's own;
 //! - [`Controller`]: samples in, the allowed rate of the background out;
 //! - `own`: latency and throughput of the foreground without the background;
-//! - `guard`: integrators, one for each latency target.
+//! - `guard`: integrators, one for each latency target;
+//! - `plateau`: the rate just below a limit of the device.
 //!
 //! Everything is deterministic: the caller passes the elapsed time.
 

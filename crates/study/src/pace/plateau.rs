@@ -1,42 +1,49 @@
-//! The plateau below a limit of the device: a rate at which the foreground was harmed twice in a row.
+//! The plateau just below a limit of the device: a rate at which foreground and background were delayed twice.
 //!
-//! A cap delays nothing below it, and everything above it: by an integrator, which moves until requests are slow, the
-//! rate would exceed the cap every few seconds, by as much as it grows meanwhile. So it returns quickly to just below
+//! Below a cap no request is delayed, above it all are. An integrator raises the rate until requests are slow, so it
+//! would exceed the cap every few seconds, by as much as it grows meanwhile. So the rate returns quickly to just below
 //! the rate at which that happened, stays there for seconds, and then grows slowly at first: the cubic function of
-//! CUBIC (RFC 9438, section 4.2), of the rate's logarithm.
+//! CUBIC (RFC 9438, section 4.2), of the rate's logarithm. Times are those of work, without pauses.
 
-/// Share of the allowed rate below which the background falls short, …
+/// Share of the allowed rate below which the background counts as delayed.
 const SHORT: f64 = 0.8;
-/// … and bytes that it may be behind anyway: a request, of which a step of a comparison has the most.
-const REQUEST: f64 = (256 << 10) as f64;
+/// Bytes that the background may lag without counting as delayed: a few requests.
+const REQUESTS: f64 = (256 << 10) as f64;
 /// Time without slow requests after which others are a new harm, in seconds.
 const APART_S: f64 = 0.5;
-/// Maximum distance of two rates, as logarithms, that are the same limit. Stalls of a host come at any rate.
+/// Maximum distance of two rates, as logarithms, that count as the same limit.
 const SAME: f64 = 0.2;
-/// Distance below the limit at which the plateau begins, as a logarithm: the share of CUBIC's window that is given up
-/// would be more, but the back-off already lowers the rate.
+/// Number of successive polls with a slow request that are no chance.
+const NO_CHANCE: u32 = 2;
+/// Distance below the limit at which the plateau begins, as a logarithm: CUBIC gives up more of its window, but here
+/// the back-off already lowers the rate.
 const DEPTH: f64 = 0.1;
 /// Time after which the limit is reached again, in seconds. After twice that it is exceeded by [`DEPTH`].
 const RETURN_S: f64 = 6.0;
+/// Time after which a limit is forgotten, in seconds: the rate may be twice as high by then.
+const FORGET_S: f64 = 3.0 * RETURN_S;
 
 /// Highest rate that a limit of the device allows, by the rates at which the foreground was slow.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plateau {
     /// Seconds since the last slow request.
     since_slow_s: f64,
-    /// Logarithm of the rate at the first of the last slow requests, from which it has backed off since.
+    /// Successive polls with a slow request.
+    slow_polls: u32,
+    /// Logarithm of the rate at the first slow request of the present moment; the rate has backed off since.
     log_rate: f64,
-    /// True if these are a part of `harm`.
+    /// True if the present moment is recorded in `harm`.
     is_noted: bool,
     /// The last harm.
     harm: Option<Harm>,
 }
 
+/// A moment in which foreground and background were delayed.
 #[derive(Clone, Copy, Debug)]
 struct Harm {
-    /// Logarithm of the rate at which it happened: the mean of those that are the same, later ones counting more.
+    /// Logarithm of the rate: the mean of those that count as the same limit, later ones counting more.
     log_rate: f64,
-    /// True if the one before it happened at the same rate.
+    /// True if the harm before it was at the same limit.
     is_repeated: bool,
     age_s: f64,
 }
@@ -45,6 +52,7 @@ impl Default for Plateau {
     fn default() -> Plateau {
         Plateau {
             since_slow_s: APART_S,
+            slow_polls: 0,
             log_rate: 0.0,
             is_noted: false,
             harm: None,
@@ -53,30 +61,38 @@ impl Default for Plateau {
 }
 
 impl Plateau {
-    /// Takes an interval of `seconds`: whether a foreground request was slow, the rate that was allowed, and the bytes
-    /// that the background did. Harm is that both are late, the foreground and the background: a request that is slow
-    /// by chance delays no others.
-    pub(super) fn take(&mut self, is_slow: bool, rate: f64, seconds: f64, background: f64) {
+    /// Lets `seconds` of work pass.
+    pub(super) fn pass(&mut self, seconds: f64) {
         self.since_slow_s += seconds;
         if let Some(harm) = &mut self.harm {
             harm.age_s += seconds;
         }
+        self.harm = self.harm.filter(|harm| harm.age_s < FORGET_S);
+    }
+
+    /// Takes a poll of `seconds`, which have passed: whether a foreground request was slow, the rate that was allowed,
+    /// in bytes a second, and the bytes that the background did. A request that is slow by chance delays no others.
+    pub(super) fn take(&mut self, is_slow: bool, rate: f64, seconds: f64, background: f64) {
         if !is_slow {
+            self.slow_polls = 0;
             return;
         }
+        self.slow_polls += 1;
         if self.since_slow_s >= APART_S {
             (self.log_rate, self.is_noted) = (rate.ln(), false);
         }
         self.since_slow_s = 0.0;
-        let falls_short = background < SHORT * rate * seconds - REQUEST;
-        // Where the limit is known, it is touched before it delays the background.
-        let is_known = self.same().is_some_and(|harm| harm.is_repeated);
-        if (falls_short || is_known) && !self.is_noted {
+        if self.is_noted {
+            return;
+        }
+        if background < SHORT * rate * seconds - REQUESTS {
             self.note_harm();
+        } else if self.slow_polls >= NO_CHANCE {
+            self.touch();
         }
     }
 
-    /// The last harm, if it happened at the rate at which requests are slow now.
+    /// The last harm, if it was at the limit at which requests are slow now.
     fn same(&self) -> Option<Harm> {
         self.harm
             .filter(|harm| (self.log_rate - harm.log_rate).abs() < SAME)
@@ -93,6 +109,15 @@ impl Plateau {
         self.is_noted = true;
     }
 
+    /// A known limit that is exceeded by little delays the foreground alone. The limit stays where it is.
+    fn touch(&mut self) {
+        let known = self.same().filter(|harm| harm.is_repeated);
+        if let Some(harm) = known {
+            self.harm = Some(Harm { age_s: 0.0, ..harm });
+            self.is_noted = true;
+        }
+    }
+
     /// Logarithm of the highest rate now; `None` where no limit is known.
     pub(super) fn log_cap(&self) -> Option<f64> {
         let harm = self.harm.filter(|harm| harm.is_repeated)?;
@@ -105,17 +130,23 @@ impl Plateau {
 mod tests {
     use super::*;
 
-    /// Takes an interval of a tenth of a second in which a request was slow, and the background got this share of its
-    /// rate.
+    /// A poll of a tenth of a second in which a request was slow, and the background got this share of its rate.
     fn slow(plateau: &mut Plateau, log_rate: f64, share: f64) {
+        plateau.pass(0.1);
         plateau.take(true, log_rate.exp(), 0.1, share * 0.1 * log_rate.exp());
+    }
+
+    /// So many seconds without a slow request.
+    fn quiet(plateau: &mut Plateau, seconds: f64) {
+        plateau.pass(seconds);
+        plateau.take(false, 1e6, seconds, 0.0);
     }
 
     /// A plateau after harms at these rates, so many seconds apart.
     fn after(log_rates: &[f64], apart_s: f64) -> Plateau {
         let mut plateau = Plateau::default();
         for log_rate in log_rates {
-            plateau.take(false, log_rate.exp(), apart_s, apart_s * log_rate.exp());
+            quiet(&mut plateau, apart_s);
             slow(&mut plateau, *log_rate, 0.2);
         }
         plateau
@@ -128,6 +159,7 @@ mod tests {
         assert_eq!(after(&[18.0, 19.0, 18.0], 1.0).log_cap(), None);
         // Those of one moment are one.
         assert_eq!(after(&[18.0, 17.9, 17.5], 0.1).log_cap(), None);
+        assert_eq!(after(&[18.0, 18.0], FORGET_S).log_cap(), None);
         let log_cap = after(&[18.0, 18.1], 1.0).log_cap().unwrap();
         assert!((log_cap - (18.05 - DEPTH)).abs() < 1e-9, "{log_cap}");
     }
@@ -149,13 +181,26 @@ mod tests {
     #[test]
     fn it_is_reached_after_seconds_and_exceeded_slowly_at_first() {
         let mut plateau = after(&[18.0, 18.0], 1.0);
-        let mut caps = Vec::new();
-        for _ in 0..4 {
-            plateau.take(false, 1e6, RETURN_S / 2.0, 0.0);
-            caps.push(plateau.log_cap().unwrap() - 18.0);
+        for share in [-0.125, 0.0, 0.125, 1.0] {
+            quiet(&mut plateau, RETURN_S / 2.0);
+            let over = plateau.log_cap().unwrap() - 18.0;
+            assert!((over - share * DEPTH).abs() < 1e-9, "{over}");
         }
-        for (cap, share) in caps.iter().zip([-0.125, 0.0, 0.125, 1.0]) {
-            assert!((cap - share * DEPTH).abs() < 1e-9, "{caps:?}");
+    }
+
+    #[test]
+    fn a_known_limit_is_touched_by_two_slow_polls_and_does_not_sink() {
+        let mut plateau = after(&[18.0, 18.0], 1.0);
+        quiet(&mut plateau, RETURN_S);
+        slow(&mut plateau, 17.9, 1.0);
+        assert!(plateau.log_cap().unwrap() > 18.0 - 1e-9, "one is chance");
+        slow(&mut plateau, 17.7, 1.0);
+        assert_eq!(plateau.log_cap(), Some(18.0 - DEPTH));
+        // By chance one every two seconds: it is exceeded, and forgotten.
+        for _ in 0..20 {
+            quiet(&mut plateau, 2.0);
+            slow(&mut plateau, 17.9, 1.0);
         }
+        assert_eq!(plateau.log_cap(), None);
     }
 }

@@ -12,7 +12,7 @@ use super::frame::{DeviceRow, Frame};
 const ROOM: usize = 6 << 20;
 /// Span of frames that are kept beyond [`ROOM`], for the sparklines of more disks.
 const SPAN: Nanos = Nanos::from_secs(120);
-/// Maximum memory of frames, in bytes.
+/// Maximum memory of frames, in bytes, except for the last [`MIN_FRAMES`].
 const MAX_BYTES: usize = 48 << 20;
 /// Minimum number of frames, however large they are.
 const MIN_FRAMES: usize = 4;

@@ -172,8 +172,10 @@ fn bounds(case: &Case) -> Bounds {
         _ if !case.asked.is_empty() => f64::INFINITY,
         _ if case.name.starts_with("noisy") => 1.2,
         (Kind::Array { .. }, _) => 1.3,
-        // The limit is known once it has been exceeded twice: a thousandth of two minutes' requests.
-        (Kind::Sliced { .. }, _) => 2.5,
+        // Until the limit is known it is exceeded twice, which delays about a thousandth of the requests of two
+        // minutes.
+        (Kind::Sliced { .. }, Load::Open(share)) if share < 0.2 => 2.3,
+        (Kind::Sliced { .. }, _) => 3.0,
         (Kind::Capped { credits, .. }, _) if credits.is_finite() => 6.0,
         // Behind a deep queue it is recognized after a quarter of a second.
         (_, Load::Bursts(..)) => 4.0,

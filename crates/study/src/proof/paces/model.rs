@@ -79,7 +79,8 @@ pub(super) struct PacedRun {
 struct Device {
     kind: Kind,
     scatter: f64,
-    /// Time at which each queue is empty.
+    /// Time at which each queue is empty; of a sliced volume the start of the last slice in use, plus what is used of
+    /// it.
     free_s: Vec<f64>,
     credits: f64,
     noise: Rng,
@@ -162,7 +163,7 @@ impl Device {
                 per_block,
             } => {
                 let requests = if is_block { per_block } else { 1.0 };
-                // `free_s` is the slice's start, and then the part of it that is used.
+                // `free_s` is the start of the last slice in use, plus the part of it that is used.
                 let free = &mut self.free_s[queue];
                 let slice = ((*free).max(at) / slice_s).floor();
                 let used = (*free - slice * slice_s).max(0.0) + requests / cap;
