@@ -175,7 +175,7 @@ fn bounds(case: &Case) -> Bounds {
         // Until the limit is known it is exceeded twice, which delays about a thousandth of the requests of two
         // minutes.
         (Kind::Sliced { .. }, Load::Open(share)) if share < 0.2 => 2.3,
-        (Kind::Sliced { .. }, _) => 3.0,
+        (Kind::Sliced { .. }, _) => 3.5,
         (Kind::Capped { credits, .. }, _) if credits.is_finite() => 6.0,
         // Behind a deep queue it is recognized after a quarter of a second.
         (_, Load::Bursts(..)) => 4.0,
