@@ -126,14 +126,8 @@ fn windows_kept(ran: &PacedRun, target_s: f64) -> f64 {
 fn figures(case: &Case, seed: u64, seconds: f64) -> Figures {
     let alone = run(case, seed, seconds, false);
     let beside = run(case, seed, seconds, true);
-    let device_rate = match case.kind {
-        Kind::Capped { cap, per_block, .. } | Kind::Sliced { cap, per_block, .. } => {
-            cap / per_block * BLOCK
-        }
-        Kind::Array { members, iops } => members as f64 * iops * BLOCK,
-    };
     let done: f64 = beside.background.iter().sum();
-    let spare = (1.0 - alone.used).max(0.0) * device_rate * seconds;
+    let spare = (1.0 - alone.used).max(0.0) * case.kind.device_rate() * seconds;
     let ratio = |share| quantile(&beside.latencies, share) / quantile(&alone.latencies, share);
     // From when it has learned.
     let tens = beside.background[10..].chunks_exact(10);

@@ -38,6 +38,33 @@ pub(super) enum Kind {
     Array { members: usize, iops: f64 },
 }
 
+impl Kind {
+    /// Requests of a page a second that it can do.
+    fn capacity(self) -> f64 {
+        match self {
+            Kind::Capped { cap, .. } | Kind::Sliced { cap, .. } => cap,
+            Kind::Array { members, iops } => members as f64 * iops,
+        }
+    }
+
+    /// Bytes a second that it gives to blocks.
+    pub(super) fn device_rate(self) -> f64 {
+        match self {
+            Kind::Capped { cap, per_block, .. } | Kind::Sliced { cap, per_block, .. } => {
+                cap / per_block * BLOCK
+            }
+            Kind::Array { members, iops } => members as f64 * iops * BLOCK,
+        }
+    }
+
+    fn queues(self) -> usize {
+        match self {
+            Kind::Capped { .. } | Kind::Sliced { .. } => 1,
+            Kind::Array { members, .. } => members,
+        }
+    }
+}
+
 /// A foreground.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Load {
@@ -90,10 +117,6 @@ struct Device {
 
 impl Device {
     fn new(case: &Case, seed: u64, seconds: f64) -> Device {
-        let queues = match case.kind {
-            Kind::Capped { .. } | Kind::Sliced { .. } => 1,
-            Kind::Array { members, .. } => members,
-        };
         let credits = match case.kind {
             Kind::Capped { credits, .. } => credits,
             Kind::Sliced { .. } | Kind::Array { .. } => 0.0,
@@ -110,21 +133,11 @@ impl Device {
         Device {
             kind: case.kind,
             scatter: case.scatter,
-            free_s: vec![0.0; queues],
+            free_s: vec![0.0; case.kind.queues()],
             credits,
             noise: Rng::of(seed, 2),
             stalls,
             used_s: 0.0,
-        }
-    }
-
-    /// Bytes a second that it gives to blocks.
-    fn device_rate(&self) -> f64 {
-        match self.kind {
-            Kind::Capped { cap, per_block, .. } | Kind::Sliced { cap, per_block, .. } => {
-                cap / per_block * BLOCK
-            }
-            Kind::Array { members, iops } => members as f64 * iops * BLOCK,
         }
     }
 
@@ -246,27 +259,17 @@ impl Clients {
 /// Runs a case for so many seconds, with a background or without.
 pub(super) fn run(case: &Case, seed: u64, seconds: f64, with_background: bool) -> PacedRun {
     let mut device = Device::new(case, seed, seconds);
-    let capacity = match case.kind {
-        Kind::Capped { cap, .. } | Kind::Sliced { cap, .. } => cap,
-        Kind::Array { members, iops } => members as f64 * iops,
-    };
-    let depth = |allowed: &Allowed| {
-        if queues_of(case) > 1 {
-            depth(allowed).max(queues_of(case))
-        } else {
-            depth(allowed)
-        }
-    };
-    let queues = device.free_s.len();
-    let mut clients = Clients::new(case.load, capacity, seed);
+    let queues = case.kind.queues();
+    let depth = |allowed: &Allowed| depth(allowed).max(queues);
+    let mut clients = Clients::new(case.load, case.kind.capacity(), seed);
     let mut place = Rng::of(seed, 4);
     let mut own = Rng::of(seed, 5);
     let mut late = Rng::of(seed, 6);
     let mut controller = Controller::new(case.asked);
     let mut kernel = Kernel::default();
-    controller.set_device_rate(device.device_rate());
+    controller.set_device_rate(case.kind.device_rate());
     if !matches!(case.kind, Kind::Array { .. }) {
-        controller.request_takes(BLOCK / device.device_rate());
+        controller.request_takes(BLOCK / case.kind.device_rate());
     }
     let (mut made_s, mut latencies) = (Vec::new(), Vec::new());
     let mut background = vec![0.0; seconds as usize];
@@ -436,13 +439,6 @@ impl Kernel {
             in_flight,
         };
         self.detector.take(TICK_S, Some(counts), is_deep)
-    }
-}
-
-fn queues_of(case: &Case) -> usize {
-    match case.kind {
-        Kind::Capped { .. } | Kind::Sliced { .. } => 1,
-        Kind::Array { members, .. } => members,
     }
 }
 
