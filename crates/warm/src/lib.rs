@@ -7,13 +7,15 @@
 //! - `volume_warming`: one volume from its plan to its result; `start` and `checkpoint`: whether it continues where an
 //!   earlier start ended;
 //! - `check` and `forecast`: the cold share, and how long warming takes;
-//! - `caps`: the limit of the rate; `report`: the output.
+//! - `caps`: the limit of the rate; `depth_beside`: the limit of requests in flight beside a foreground;
+//! - `report`: the output.
 
 pub mod args;
 mod blocks;
 mod caps;
 mod check;
 mod checkpoint;
+mod depth_beside;
 mod files;
 mod finding;
 mod forecast;

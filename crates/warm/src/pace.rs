@@ -6,6 +6,7 @@ use reader::{ForegroundReport, LeastLatency, PROBE_BYTES, Pacer, QueueBound, Rat
 use record::{Bytes, Nanos};
 use study::pace::{Allowed, Controller, IoCounts, Targets};
 
+use super::depth_beside::DepthBeside;
 use super::limit::SharedRateLimit;
 
 /// Interval at which the rate is updated.
@@ -48,6 +49,7 @@ pub(crate) struct Pace<'a> {
     limit: &'a SharedRateLimit,
     pacer: Option<Pacer>,
     bound: Option<QueueBound>,
+    beside: DepthBeside,
     /// Number of blocks in flight.
     in_flight: usize,
     in_flight_bytes: u64,
@@ -109,6 +111,7 @@ impl<'a> Pace<'a> {
             limit,
             pacer: targets.map(Pacer::new),
             bound: Some(QueueBound::new()),
+            beside: DepthBeside::default(),
             in_flight: 0,
             in_flight_bytes: 0,
             ahead: limit.now(),
@@ -153,14 +156,22 @@ impl<'a> Pace<'a> {
         self.pacer.as_ref().map(Pacer::controller)
     }
 
+    /// Maximum number of requests in flight.
+    fn max_in_flight(&self) -> usize {
+        let bound = self.bound.as_ref().map_or(usize::MAX, QueueBound::most);
+        match self.rate() {
+            Some(rate) => bound.min(self.beside.most(rate, self.request_size())),
+            None => bound,
+        }
+    }
+
     /// The wait until the next request may be issued; `None` if it may be issued now.
     pub(crate) fn wait(&self, now: Nanos) -> Option<Next> {
-        let most = self.bound.as_ref().map_or(usize::MAX, QueueBound::most);
         let mut until = self.limiter.due(self.rate()).max(self.own_place);
         // Before the first block there is no warm place to probe.
         let is_first = self.probes == 0 && self.in_flight == 0 && self.probing.is_none();
         let pauses = self.allowed() == Allowed::Nothing && !is_first;
-        if pauses || self.in_flight >= most {
+        if pauses || self.in_flight >= self.max_in_flight() {
             until = until.max(now + IDLE_WAIT);
         }
         if until <= now {
@@ -240,6 +251,7 @@ impl<'a> Pace<'a> {
             let after_s = part * gap_s.unwrap_or_default();
             self.next_probe = now + Nanos((after_s * 1e9) as u64);
             self.interval.latencies_s.push(latency.as_secs_f64());
+            self.beside.note_probe(latency);
         }
     }
 
@@ -249,6 +261,13 @@ impl<'a> Pace<'a> {
         self.interval
             .least
             .note(bytes, self.request_size(), latency);
+        if let Some(latency) = latency {
+            self.beside.note_block(latency);
+        }
+        if self.probes == 0 {
+            // Now there may be a warm place.
+            self.next_probe = Nanos(0);
+        }
         self.in_flight = self.in_flight.saturating_sub(1);
         self.in_flight_bytes = self.in_flight_bytes.saturating_sub(bytes.0);
         self.traffic.own += bytes.0;
@@ -265,6 +284,7 @@ impl<'a> Pace<'a> {
         }
         let interval = std::mem::take(&mut self.interval);
         self.interval.since = now;
+        self.beside.pass(passed.as_secs_f64());
         let counted = counted();
         if let Some(counted) = counted {
             self.traffic.all += counted.read_bytes + counted.written_bytes;
@@ -315,6 +335,61 @@ impl<'a> Pace<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_block_is_read_before_the_first_probe() {
+        let limit = SharedRateLimit::new(None);
+        let mut pace = Pace::new(&limit, IoPolicy::Idle);
+        let now = Nanos(1);
+        assert!(pace.probe(now, 0, |_| None).is_none(), "no warm place");
+        // The first block fails, the second does not.
+        for is_warm in [false, true] {
+            assert!(pace.wait(now).is_none());
+            pace.note_issued(now, BLOCK);
+            assert!(pace.wait(now).is_some());
+            pace.note_completed(BLOCK, is_warm.then_some(OWN));
+            let place = |_| is_warm.then_some(0);
+            assert_eq!(pace.probe(now, 1, place).is_some(), is_warm);
+        }
+        assert!(pace.wait(now).is_some(), "while the foreground is measured");
+        pace.note_probe(now, PAGE, OWN);
+        assert!(pace.wait(now).is_some());
+    }
+
+    #[test]
+    fn beside_a_foreground_two_warm_blocks_are_in_flight() {
+        let limit = SharedRateLimit::new(None);
+        let mut pace = Pace::new(&limit, IoPolicy::Idle);
+        let mut most = 0;
+        for step in 1..2000 {
+            let now = Nanos(step * INTERVAL.0);
+            // A read of the foreground a millisecond.
+            let mut read = Bytes(40 * PAGE.0);
+            // A cap delays all that is in flight until the next poll.
+            while pace.in_flight > 0 {
+                pace.note_completed(reader::REQUEST_SIZE_BESIDE_FOREGROUND, Some(OWN));
+                read.0 += reader::REQUEST_SIZE_BESIDE_FOREGROUND.0;
+            }
+            if pace.probe(now, 1, Some).is_some() {
+                pace.note_probe(now, PAGE, OWN);
+                read.0 += PAGE.0;
+            }
+            pace.adjust(now, || {
+                Some(KernelBytes {
+                    read_bytes: read.0,
+                    ..KernelBytes::default()
+                })
+            });
+            for at in 0..40 {
+                let now = now + Nanos(at * 1_000_000);
+                if pace.wait(now).is_none() {
+                    pace.note_issued(now, reader::REQUEST_SIZE_BESIDE_FOREGROUND);
+                }
+            }
+            most = most.max(pace.in_flight);
+        }
+        assert_eq!(most, 2);
+    }
 
     const BLOCK: Bytes = Bytes::kib(512);
     const PAGE: Bytes = Bytes(PROBE_BYTES as u64);
