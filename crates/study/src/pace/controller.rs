@@ -224,18 +224,17 @@ impl Controller {
     }
 
     fn set_min_rate(&mut self, least: f64) {
-        let was_at_min = self.rate <= self.least;
-        self.least = least;
-        let least = self.least.ln();
-        self.log_rate = if was_at_min {
-            least
-        } else {
-            self.log_rate.max(least)
+        let before = std::mem::replace(&mut self.least, least);
+        // With a back-off the rate may be at its minimum while it grows without it.
+        let keep = |value: f64, before: f64, least: f64| {
+            if value <= before {
+                least
+            } else {
+                value.max(least)
+            }
         };
-        self.rate = self.rate.max(self.least);
-        if was_at_min {
-            self.rate = self.least;
-        }
+        self.log_rate = keep(self.log_rate, before.ln(), least.ln());
+        self.rate = keep(self.rate, before, least);
     }
 
     /// Sets whether the background goes in steps, as md's check does, or by single requests: with steps more of the
@@ -637,8 +636,12 @@ impl Controller {
         // At the least rate nothing can be lowered, steps are not spread over time, and a deadline's rate is not this
         // one.
         if self.rate > self.least && !self.is_stepped && !self.is_driven() {
-            self.plateau
-                .take(is_slow, self.rate, sample.seconds, sample.background);
+            self.plateau.take(
+                is_slow,
+                (self.rate, self.used.max(self.least)),
+                sample.seconds,
+                sample.background,
+            );
         }
         self.back_off.pass(sample.seconds);
         if !may_grow && shares.iter().any(|share| *share > 1.0) {
@@ -846,6 +849,34 @@ mod tests {
     }
 
     #[test]
+    fn a_rate_recovers_from_its_minimum_while_the_device_rate_is_measured() {
+        let mut controller = Controller::new(Targets {
+            p99_s: None,
+            mean_s: Some(0.01),
+        });
+        controller.know();
+        controller.back_off.begin_at(-1.0);
+        let mut seconds = 0.0;
+        while controller.rate < 2.0 * MAX_MIN_RATE && seconds < 10.0 {
+            // As after each request of `scrub --read`.
+            controller.set_device_rate(1e9 + seconds);
+            let sample = Sample {
+                seconds: 0.02,
+                foreground: Foreground {
+                    requests: Some(10.0),
+                    ..Foreground::default()
+                },
+                latencies_s: &[0.001],
+                background: 0.02 * controller.rate,
+                ..Sample::default()
+            };
+            controller.work(0.0, &sample);
+            seconds += sample.seconds;
+        }
+        assert!((0.5..3.0).contains(&seconds), "{seconds}");
+    }
+
+    #[test]
     fn a_limit_just_above_the_least_rate_is_left_again() {
         let mut controller = Controller::new(Targets {
             p99_s: Some(0.01),
@@ -855,7 +886,7 @@ mod tests {
         controller.least = 1e6;
         for _ in 0..2 {
             controller.plateau.pass(1.0);
-            controller.plateau.take(true, 1.05e6, 1.0, 0.0);
+            controller.plateau.take(true, (1.05e6, 1.05e6), 1.0, 0.0);
         }
         assert!(controller.plateau.log_cap() < Some(controller.least.ln()));
         for _ in 0..600 {

@@ -4,9 +4,12 @@
 //! would exceed the cap every few seconds, by as much as it grows meanwhile. So the rate returns quickly to just below
 //! the rate at which that happened, stays there for seconds, and then grows slowly at first: the cubic function of
 //! CUBIC (RFC 9438, section 4.2), of the rate's logarithm. Times are those of work, without pauses.
+//!
+//! A device may save up what is not used of a cap, so that for a moment it gives more: the limit is not the rate of the
+//! moment, but what the background had over the last seconds.
 
 /// Share of the allowed rate below which the background counts as delayed.
-const SHORT: f64 = 0.8;
+const SHORT: f64 = 0.9;
 /// Bytes that the background may lag without counting as delayed: a few requests.
 const REQUESTS: f64 = (256 << 10) as f64;
 /// Time without slow requests after which others are a new harm, in seconds.
@@ -18,10 +21,13 @@ const NO_CHANCE: u32 = 2;
 /// Distance below the limit at which the plateau begins, as a logarithm: CUBIC gives up more of its window, but here
 /// the back-off already lowers the rate.
 const DEPTH: f64 = 0.1;
-/// Time after which the limit is reached again, in seconds. After twice that it is exceeded by [`DEPTH`].
+/// Time after which the limit is reached again, in seconds. After twice that it is exceeded by [`DEPTH`]. The time
+/// doubles, up to [`MAX_RETURN_S`], with each harm at the same limit: the more often it was found, the less often it is
+/// to be exceeded.
 const RETURN_S: f64 = 6.0;
-/// Time after which a limit is forgotten, in seconds: the rate may be twice as high by then.
-const FORGET_S: f64 = 3.0 * RETURN_S;
+const MAX_RETURN_S: f64 = 24.0;
+/// Multiple of that time after which a limit is forgotten: the rate may be twice as high by then.
+const FORGOTTEN_AFTER: f64 = 3.0;
 
 /// Highest rate that a limit of the device allows, by the rates at which the foreground was slow.
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +36,7 @@ pub(super) struct Plateau {
     since_slow_s: f64,
     /// Successive polls with a slow request.
     slow_polls: u32,
-    /// Logarithm of the rate at the first slow request of the present moment; the rate has backed off since.
+    /// Logarithm of the rate before the first slow request of the present moment; the rate has backed off since.
     log_rate: f64,
     /// True if the present moment is recorded in `harm`.
     is_noted: bool,
@@ -43,9 +49,21 @@ pub(super) struct Plateau {
 struct Harm {
     /// Logarithm of the rate: the mean of those that count as the same limit, later ones counting more.
     log_rate: f64,
-    /// True if the harm before it was at the same limit.
-    is_repeated: bool,
+    /// Time after which it is reached again, in seconds; `None` if the harm before it was not at the same limit.
+    return_s: Option<f64>,
     age_s: f64,
+}
+
+impl Harm {
+    /// That time after another harm at the same limit.
+    fn next_return_s(&self) -> f64 {
+        self.return_s
+            .map_or(RETURN_S, |return_s| (2.0 * return_s).min(MAX_RETURN_S))
+    }
+
+    fn is_remembered(&self) -> bool {
+        self.age_s < FORGOTTEN_AFTER * self.return_s.unwrap_or(RETURN_S)
+    }
 }
 
 impl Default for Plateau {
@@ -67,25 +85,32 @@ impl Plateau {
         if let Some(harm) = &mut self.harm {
             harm.age_s += seconds;
         }
-        self.harm = self.harm.filter(|harm| harm.age_s < FORGET_S);
+        self.harm = self.harm.filter(Harm::is_remembered);
     }
 
-    /// Takes a poll of `seconds`, which have passed: whether a foreground request was slow, the rate that was allowed,
-    /// in bytes a second, and the bytes that the background did. A request that is slow by chance delays no others.
-    pub(super) fn take(&mut self, is_slow: bool, rate: f64, seconds: f64, background: f64) {
+    /// Takes a poll of `seconds`, which have passed: whether a foreground request was slow, the rates that were allowed
+    /// and, over the last seconds, used, in bytes a second, and the bytes that the background did. A request that is slow
+    /// by chance delays no others.
+    pub(super) fn take(
+        &mut self,
+        is_slow: bool,
+        (allowed, used): (f64, f64),
+        seconds: f64,
+        background: f64,
+    ) {
         if !is_slow {
             self.slow_polls = 0;
             return;
         }
         self.slow_polls += 1;
         if self.since_slow_s >= APART_S {
-            (self.log_rate, self.is_noted) = (rate.ln(), false);
+            (self.log_rate, self.is_noted) = (used.min(allowed).ln(), false);
         }
         self.since_slow_s = 0.0;
         if self.is_noted {
             return;
         }
-        if background < SHORT * rate * seconds - REQUESTS {
+        if background < SHORT * allowed * seconds - REQUESTS {
             self.note_harm();
         } else if self.slow_polls >= NO_CHANCE {
             self.touch();
@@ -103,7 +128,7 @@ impl Plateau {
         let mean = |before: Harm| 0.5 * (before.log_rate + self.log_rate);
         self.harm = Some(Harm {
             log_rate: before.map_or(self.log_rate, mean),
-            is_repeated: before.is_some(),
+            return_s: before.as_ref().map(Harm::next_return_s),
             age_s: 0.0,
         });
         self.is_noted = true;
@@ -111,17 +136,22 @@ impl Plateau {
 
     /// A known limit that is exceeded by little delays the foreground alone. The limit stays where it is.
     fn touch(&mut self) {
-        let known = self.same().filter(|harm| harm.is_repeated);
+        let known = self.same().filter(|harm| harm.return_s.is_some());
         if let Some(harm) = known {
-            self.harm = Some(Harm { age_s: 0.0, ..harm });
+            self.harm = Some(Harm {
+                return_s: Some(harm.next_return_s()),
+                age_s: 0.0,
+                ..harm
+            });
             self.is_noted = true;
         }
     }
 
     /// Logarithm of the highest rate now; `None` where no limit is known.
     pub(super) fn log_cap(&self) -> Option<f64> {
-        let harm = self.harm.filter(|harm| harm.is_repeated)?;
-        let from_limit = (harm.age_s - RETURN_S) / RETURN_S;
+        let harm = self.harm?;
+        let return_s = harm.return_s?;
+        let from_limit = (harm.age_s - return_s) / return_s;
         Some(harm.log_rate + DEPTH * from_limit.powi(3))
     }
 }
@@ -133,13 +163,14 @@ mod tests {
     /// A poll of a tenth of a second in which a request was slow, and the background got this share of its rate.
     fn slow(plateau: &mut Plateau, log_rate: f64, share: f64) {
         plateau.pass(0.1);
-        plateau.take(true, log_rate.exp(), 0.1, share * 0.1 * log_rate.exp());
+        let rate = log_rate.exp();
+        plateau.take(true, (rate, rate), 0.1, share * 0.1 * rate);
     }
 
     /// So many seconds without a slow request.
     fn quiet(plateau: &mut Plateau, seconds: f64) {
         plateau.pass(seconds);
-        plateau.take(false, 1e6, seconds, 0.0);
+        plateau.take(false, (1e6, 1e6), seconds, 0.0);
     }
 
     /// A plateau after harms at these rates, so many seconds apart.
@@ -159,7 +190,7 @@ mod tests {
         assert_eq!(after(&[18.0, 19.0, 18.0], 1.0).log_cap(), None);
         // Those of one moment are one.
         assert_eq!(after(&[18.0, 17.9, 17.5], 0.1).log_cap(), None);
-        assert_eq!(after(&[18.0, 18.0], FORGET_S).log_cap(), None);
+        assert_eq!(after(&[18.0, 18.0], 3.0 * RETURN_S).log_cap(), None);
         let log_cap = after(&[18.0, 18.1], 1.0).log_cap().unwrap();
         assert!((log_cap - (18.05 - DEPTH)).abs() < 1e-9, "{log_cap}");
     }
@@ -185,6 +216,30 @@ mod tests {
             quiet(&mut plateau, RETURN_S / 2.0);
             let over = plateau.log_cap().unwrap() - 18.0;
             assert!((over - share * DEPTH).abs() < 1e-9, "{over}");
+        }
+    }
+
+    #[test]
+    fn the_limit_is_what_was_used_and_not_the_rate_of_a_moment() {
+        let mut plateau = Plateau::default();
+        for _ in 0..2 {
+            quiet(&mut plateau, 1.0);
+            plateau.take(true, (1.3e8, 1.1e8), 0.1, 0.0);
+        }
+        let log_cap = plateau.log_cap().unwrap();
+        assert!((log_cap - (1.1e8_f64.ln() - DEPTH)).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_limit_that_was_found_more_often_is_exceeded_less_often() {
+        for (harms, return_s) in [(2, 6.0), (3, 12.0), (4, 24.0), (9, 24.0)] {
+            let mut plateau = after(&vec![18.0; harms], 1.0);
+            quiet(&mut plateau, return_s);
+            assert_eq!(plateau.log_cap(), Some(18.0));
+            quiet(&mut plateau, 1.9 * return_s);
+            assert!(plateau.log_cap().is_some());
+            quiet(&mut plateau, 0.1 * return_s);
+            assert_eq!(plateau.log_cap(), None);
         }
     }
 

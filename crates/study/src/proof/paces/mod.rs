@@ -47,6 +47,7 @@ const fn case(name: &'static str, kind: Kind, load: Load) -> Case {
         load,
         scatter: 0.3,
         stalls: 0.0,
+        outliers: 0.0,
         asked: NONE,
     }
 }
@@ -57,12 +58,17 @@ const fn noisy(mut case: Case) -> Case {
     case
 }
 
+const fn outliers(mut case: Case) -> Case {
+    case.outliers = 0.02;
+    case
+}
+
 const fn keeps_p99(mut case: Case, p99_s: f64) -> Case {
     case.asked.p99_s = Some(p99_s);
     case
 }
 
-const CASES: [Case; 21] = [
+const CASES: [Case; 22] = [
     case("capped, open 10 %", CAPPED, Load::Open(0.1)),
     case("capped, open 30 %", CAPPED, Load::Open(0.3)),
     case("capped, open 60 %", CAPPED, Load::Open(0.6)),
@@ -76,6 +82,7 @@ const CASES: [Case; 21] = [
     case("sliced, 8 thinking", SLICED, Load::Closed(8, 0.01)),
     case("credits, open 10 %", CREDIT, Load::Open(0.1)),
     noisy(case("noisy, open 30 %", CAPPED, Load::Open(0.3))),
+    outliers(case("outliers, open 30 %", CAPPED, Load::Open(0.3))),
     case("array, open 30 %", ARRAY, Load::Open(0.3)),
     case("array, open 60 %", ARRAY, Load::Open(0.6)),
     case("array, open 90 %", ARRAY, Load::Open(0.9)),
@@ -183,6 +190,8 @@ fn bounds(case: &Case) -> Bounds {
         Load::Closed(..) | Load::Bursts(..) => f64::INFINITY,
         Load::Diurnal(..) if case.name.starts_with("array") => 4.0,
         _ if case.name.starts_with("noisy array") => 5.0,
+        // Each time that the host stands still counts as harm.
+        _ if case.name.starts_with("noisy") => 2.5,
         _ if case.name.starts_with("credits") => 3.0,
         _ => 2.0,
     };

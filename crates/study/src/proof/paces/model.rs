@@ -88,6 +88,8 @@ pub(super) struct Case {
     pub(super) scatter: f64,
     /// Number of times a minute that the host stands still for up to 0.15 s.
     pub(super) stalls: f64,
+    /// Share of the requests that take up to 10 ms longer, each by itself.
+    pub(super) outliers: f64,
     pub(super) asked: Targets,
 }
 
@@ -106,6 +108,7 @@ pub(super) struct PacedRun {
 struct Device {
     kind: Kind,
     scatter: f64,
+    outliers: f64,
     /// Time at which each queue is empty; of a sliced volume the start of the last slice in use, plus what is used of
     /// it.
     free_s: Vec<f64>,
@@ -133,6 +136,7 @@ impl Device {
         Device {
             kind: case.kind,
             scatter: case.scatter,
+            outliers: case.outliers,
             free_s: vec![0.0; case.kind.queues()],
             credits,
             noise: Rng::of(seed, 2),
@@ -143,6 +147,14 @@ impl Device {
 
     /// Adds a request to a queue at a moment; returns the time of its completion.
     fn serve(&mut self, at: f64, queue: usize, is_block: bool) -> f64 {
+        let back = self.serve_in_order(at, queue, is_block);
+        if self.outliers > 0.0 && self.noise.uniform() < self.outliers {
+            return back + 0.01 * self.noise.uniform();
+        }
+        back
+    }
+
+    fn serve_in_order(&mut self, at: f64, queue: usize, is_block: bool) -> f64 {
         let at = match self
             .stalls
             .iter()
