@@ -135,7 +135,7 @@ fn clean(checked: &CheckedPlan) -> Option<String> {
             .to_owned()
     } else {
         format!(
-            "Note: {} has no copies to bring in step; --assume-clean changes nothing.",
+            "Note: {} has no copies to resynchronize; --assume-clean changes nothing.",
             level.title()
         )
     })

@@ -72,7 +72,7 @@ pub struct CreateArgs {
     /// like RAID 0; f2 costs longer seeks for writes on rotating disks [default: n2]
     #[arg(long, value_parser = layout_parser())]
     pub layout: Option<Raid10Layout>,
-    /// Write-intent bitmap, by which only what was being written is brought in step after a crash
+    /// Write-intent bitmap, by which only what was being written is resynchronized after a crash
     /// [default: internal from 100 GiB on, none below]
     #[arg(long, value_enum)]
     pub bitmap: Option<Bitmap>,

@@ -7,7 +7,7 @@ use clap::ValueEnum;
 pub enum Bitmap {
     /// On the members, beside the superblock
     Internal,
-    /// None: after a crash all of the array is brought in step
+    /// None: after a crash the whole array is resynchronized
     None,
     /// On the members, without a lock on the path of writes: mdadm 4.6 and Linux 6.18, where it is experimental
     Lockless,

@@ -347,7 +347,7 @@ pub(crate) mod tests {
                 "{line}"
             );
         }
-        // A bitmap, and being in step, mean nothing where there is no copy.
+        // A bitmap, and synchronized copies, mean nothing where there is no copy.
         let mut zero = plan(Level::Zero, &["/dev/b", "/dev/c"]);
         zero.assume_clean = true;
         let line = zero.mdadm().line();

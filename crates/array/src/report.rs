@@ -182,7 +182,7 @@ pub(super) fn summary(
     }
     if geometry.level.is_redundant() && !plan.assume_clean {
         report(format!(
-            "It can be used at once. Its {} brought in step meanwhile, which takes from its \
+            "It can be used at once. Its {} synchronized meanwhile, which takes from its \
              speed{}: 'disksmith array list' shows how far that is; measure after.",
             if geometry.level.has_parity() {
                 "parity is"

@@ -92,12 +92,12 @@ impl<'a> Entrants<'a> {
                 }
             })
             .collect();
-        let field = Entrants {
+        let all = Entrants {
             entrants,
             events,
             interrupt,
         };
-        (field, (sender, receivers))
+        (all, (sender, receivers))
     }
 
     /// Waits until every host is ready or gone, for at most `timeout`. Hosts that are not ready then do not take part.
@@ -236,8 +236,8 @@ impl<'a> Entrants<'a> {
             match &entrant.state {
                 State::Ready => {
                     // If its thread has ended, an event has reported that.
-                    let events = entrant.notice.as_ref().map(|notice| notice.send(round));
-                    if matches!(events, Some(Ok(()))) {
+                    let sent = entrant.notice.as_ref().map(|notice| notice.send(round));
+                    if matches!(sent, Some(Ok(()))) {
                         entrant.state = State::Busy;
                         waiting.insert(*place);
                     } else {
@@ -269,8 +269,8 @@ impl<'a> Entrants<'a> {
 
     /// Processes all pending events, such as hosts that were lost while others were measured.
     pub(super) fn receive_uninterrupted(&mut self) {
-        while let Ok(events) = self.events.try_recv() {
-            self.handle_event(events);
+        while let Ok(event) = self.events.try_recv() {
+            self.handle_event(event);
         }
     }
 
@@ -278,7 +278,7 @@ impl<'a> Entrants<'a> {
     /// round, if that is the event.
     fn receive(&mut self) -> Option<(usize, Option<HostRound>)> {
         match self.events.recv_timeout(POLL) {
-            Ok(events) => self.handle_event(events),
+            Ok(event) => self.handle_event(event),
             Err(RecvTimeoutError::Timeout) => None,
             Err(RecvTimeoutError::Disconnected) => {
                 std::thread::sleep(POLL);
@@ -290,14 +290,14 @@ impl<'a> Entrants<'a> {
     /// Processes an event of a host.
     fn handle_event(
         &mut self,
-        (place, events): (usize, HostEvent),
+        (place, event): (usize, HostEvent),
     ) -> Option<(usize, Option<HostRound>)> {
         let entrant = self.entrants.get_mut(place)?;
-        if entrant.state == State::Gone && !matches!(events, HostEvent::Gone(..)) {
+        if entrant.state == State::Gone && !matches!(event, HostEvent::Gone(..)) {
             return None;
         }
         let mut measured = None;
-        match events {
+        match event {
             HostEvent::Known(host_run, boot, own_id) => {
                 (entrant.host_run, entrant.boot, entrant.own_id) = (*host_run, boot, own_id);
                 // Until it reports its targets; the race may be over before.
@@ -423,34 +423,34 @@ mod tests {
     #[test]
     fn one_that_comes_back_with_another_disk_is_gone_and_known_to_be_so() {
         let (over, interrupt) = ([AtomicBool::new(false)], AtomicBool::new(false));
-        let (mut field, (events, _)) = Entrants::new(&[Host::default()], &over, &interrupt);
+        let (mut race, (events, _)) = Entrants::new(&[Host::default()], &over, &interrupt);
         events
             .send((
                 0,
                 HostEvent::Ready(vec![disk("/a", Some("vol-1"), "nvme1n1")]),
             ))
             .unwrap();
-        field.receive();
-        assert!(!field.entrants[0].may_be_other);
+        race.receive();
+        assert!(!race.entrants[0].may_be_other);
         events
             .send((
                 0,
                 HostEvent::Ready(vec![disk("/a", Some("vol-2"), "nvme1n1")]),
             ))
             .unwrap();
-        field.receive();
-        let entrant = &field.entrants[0];
+        race.receive();
+        let entrant = &race.entrants[0];
         assert_eq!((&entrant.state, entrant.may_be_other), (&State::Gone, true));
     }
 
     #[test]
     fn one_that_is_met_again_may_be_another_until_it_is_ready() {
         let (over, interrupt) = ([AtomicBool::new(false)], AtomicBool::new(false));
-        let (mut field, (events, _)) = Entrants::new(&[Host::default()], &over, &interrupt);
+        let (mut race, (events, _)) = Entrants::new(&[Host::default()], &over, &interrupt);
         let mut hear = |one: HostEvent| {
             events.send((0, one)).unwrap();
-            field.receive();
-            field.entrants[0].may_be_other
+            race.receive();
+            race.entrants[0].may_be_other
         };
         let known = || {
             let host_run = HostRun::waiting(&Host::default());
@@ -467,15 +467,15 @@ mod tests {
     #[test]
     fn a_host_that_comes_too_late_keeps_its_state() {
         let (over, interrupt) = ([AtomicBool::new(false)], AtomicBool::new(false));
-        let (mut field, (events, _)) = Entrants::new(&[Host::default()], &over, &interrupt);
-        field.gather(Duration::ZERO, &mut |_| {});
+        let (mut race, (events, _)) = Entrants::new(&[Host::default()], &over, &interrupt);
+        race.gather(Duration::ZERO, &mut |_| {});
         assert!(over[0].load(Relaxed), "its thread does not hear of it");
         let late = HostRun::waiting(&Host::default());
         let known = HostEvent::Known(Box::new(late), "b".to_owned(), None);
         events.send((0, known)).unwrap();
         events.send((0, HostEvent::Ready(Vec::new()))).unwrap();
-        assert!(field.receive().is_none() && field.receive().is_none());
-        let entrant = &field.entrants[0];
+        assert!(race.receive().is_none() && race.receive().is_none());
+        let entrant = &race.entrants[0];
         assert_eq!(
             (&entrant.state, entrant.host_run.outcome),
             (&State::Gone, HostOutcome::Failed)
