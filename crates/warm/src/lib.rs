@@ -7,7 +7,7 @@
 //! - `volume_warming`: one volume from its plan to its result; `start` and `checkpoint`: whether it continues where an
 //!   earlier start ended;
 //! - `check` and `forecast`: the cold share, and how long warming takes;
-//! - `caps`: the limit of the rate; `depth_beside`: the limit of requests in flight beside a foreground;
+//! - `caps`: the limit of the rate; `depth_beside`: the limit of the bytes in flight beside a foreground;
 //! - `report`: the output.
 
 pub mod args;

@@ -156,13 +156,11 @@ impl<'a> Pace<'a> {
         self.pacer.as_ref().map(Pacer::controller)
     }
 
-    /// Maximum number of requests in flight.
-    fn max_in_flight(&self) -> usize {
-        let bound = self.bound.as_ref().map_or(usize::MAX, QueueBound::most);
-        match self.rate() {
-            Some(rate) => bound.min(self.beside.most(rate, self.request_size())),
-            None => bound,
-        }
+    /// True if as much is in flight as may be.
+    fn is_full(&self) -> bool {
+        let most = self.bound.as_ref().map_or(usize::MAX, QueueBound::most);
+        let beside = self.rate().map(|rate| self.beside.most(rate));
+        self.in_flight >= most || beside.is_some_and(|most| Bytes(self.in_flight_bytes) >= most)
     }
 
     /// The wait until the next request may be issued; `None` if it may be issued now.
@@ -171,7 +169,7 @@ impl<'a> Pace<'a> {
         // Before the first block there is no warm place to probe.
         let is_first = self.probes == 0 && self.in_flight == 0 && self.probing.is_none();
         let pauses = self.allowed() == Allowed::Nothing && !is_first;
-        if pauses || self.in_flight >= self.max_in_flight() {
+        if pauses || self.is_full() {
             until = until.max(now + IDLE_WAIT);
         }
         if until <= now {
@@ -261,7 +259,8 @@ impl<'a> Pace<'a> {
         self.interval
             .least
             .note(bytes, self.request_size(), latency);
-        if let Some(latency) = latency {
+        // Those of the deep queue without a foreground tell nothing of one beside it.
+        if let Some(latency) = latency.filter(|_| self.rate().is_some()) {
             self.beside.note_block(latency);
         }
         if self.probes == 0 {
@@ -357,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn beside_a_foreground_two_warm_blocks_are_in_flight() {
+    fn beside_a_foreground_no_more_is_in_flight_than_the_rate_takes() {
         let limit = SharedRateLimit::new(None);
         let mut pace = Pace::new(&limit, IoPolicy::Idle);
         let mut most = 0;
@@ -365,7 +364,7 @@ mod tests {
             let now = Nanos(step * INTERVAL.0);
             // A read of the foreground a millisecond.
             let mut read = Bytes(40 * PAGE.0);
-            // A cap delays all that is in flight until the next poll.
+            // All that is in flight completes by the next poll.
             while pace.in_flight > 0 {
                 pace.note_completed(reader::REQUEST_SIZE_BESIDE_FOREGROUND, Some(OWN));
                 read.0 += reader::REQUEST_SIZE_BESIDE_FOREGROUND.0;
@@ -388,7 +387,8 @@ mod tests {
             }
             most = most.max(pace.in_flight);
         }
-        assert_eq!(most, 2);
+        // Less than 5 MiB/s of 0.3 ms each; without a foreground it would be 4.
+        assert!((2..=3).contains(&most), "{most}");
     }
 
     const BLOCK: Bytes = Bytes::kib(512);

@@ -1,7 +1,7 @@
 //! Integrators of the background's rate, one for each latency target, and the back-off after slow requests.
 //!
 //! Each integrator moves the logarithm of its rate by its own error, so that the error is zero on average: the mean is
-//! at its target, or about 23 probes in 1,000 are above that of the p99 (7 for a requested target) (Robbins and Monro
+//! at its target, or about 25 probes in 1,000 are above that of the p99 (7 for a requested target) (Robbins and Monro
 //! 1951, "A stochastic approximation method"). That is slow. Slow requests therefore also cause an immediate back-off,
 //! which decays over a few seconds, while the integrators move to a rate without slow requests.
 
@@ -12,9 +12,11 @@ const GROWTH: f64 = STEP / 100.0;
 /// Number of requests without a slow one after which the growth is four times as fast; it grows with the square of
 /// their number, since a short sequence is often chance. At the settled rate, about 25 in 1,000 are slow.
 const FASTER_AFTER: f64 = 100.0;
-/// Share of that number which a slow request leaves: the more often requests were slow before, the less likely it is
-/// chance. Where the foreground alone has one slow request in 100, the rate doubles in 5 s; if each began anew, in 10 s.
+/// Share of that number which a slow request leaves. Where one request in 100 is slow by chance, the rate doubles in 5 s;
+/// if each slow one began anew, in 10 s.
 const KEPT_BY_SLOW: f64 = 0.5;
+/// Maximum of that number of which it leaves a share: by then the rate doubles in a second.
+const MAX_WELL: f64 = 300.0;
 /// The same growth for a requested target, which is to be met in most intervals of seconds: about 7 in 1,000 are slow
 /// at the settled rate.
 const GROWTH_ASKED: f64 = GROWTH / 10.0;
@@ -71,7 +73,11 @@ impl SlowGuard {
                 // The more in a row, the less likely it is chance.
                 self.in_row = (self.in_row + 1.0).min(MAX_SEVERITY);
                 self.log_rate -= weight * STEP * self.in_row;
-                self.well *= if is_asked { 0.0 } else { KEPT_BY_SLOW };
+                self.well = if is_asked {
+                    0.0
+                } else {
+                    KEPT_BY_SLOW * self.well.min(MAX_WELL)
+                };
             } else {
                 self.in_row = 0.0;
                 self.well += weight;

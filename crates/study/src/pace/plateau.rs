@@ -8,7 +8,8 @@
 //! A device may save up what is not used of a cap, so that for a moment it gives more: the limit is not the rate of the
 //! moment, but what the background had over the last seconds.
 
-/// Share of the allowed rate below which the background counts as delayed.
+/// Share of the allowed rate below which the background counts as delayed: a tenth of a poll of 40 ms is the wait of a
+/// cap that is exceeded by little.
 const SHORT: f64 = 0.9;
 /// Bytes that the background may lag without counting as delayed: a few requests.
 const REQUESTS: f64 = (256 << 10) as f64;
@@ -22,9 +23,10 @@ const NO_CHANCE: u32 = 2;
 /// the back-off already lowers the rate.
 const DEPTH: f64 = 0.1;
 /// Time after which the limit is reached again, in seconds. After twice that it is exceeded by [`DEPTH`]. The time
-/// doubles, up to [`MAX_RETURN_S`], with each harm at the same limit: the more often it was found, the less often it is
-/// to be exceeded.
+/// doubles each time that the limit was reached and harm came again, so that a limit which stays where it is, is exceeded
+/// less often.
 const RETURN_S: f64 = 6.0;
+/// Maximum of that time, in seconds: after twice that, the rate finds out that the foreground needs less.
 const MAX_RETURN_S: f64 = 24.0;
 /// Multiple of that time after which a limit is forgotten: the rate may be twice as high by then.
 const FORGOTTEN_AFTER: f64 = 3.0;
@@ -55,10 +57,11 @@ struct Harm {
 }
 
 impl Harm {
-    /// That time after another harm at the same limit.
+    /// That time after another harm at the same limit. A harm that comes before the limit was reached is another's, or
+    /// the limit has become lower: it is soon tried again.
     fn next_return_s(&self) -> f64 {
-        self.return_s
-            .map_or(RETURN_S, |return_s| (2.0 * return_s).min(MAX_RETURN_S))
+        let reached = self.return_s.filter(|return_s| self.age_s >= *return_s);
+        reached.map_or(RETURN_S, |return_s| (2.0 * return_s).min(MAX_RETURN_S))
     }
 
     fn is_remembered(&self) -> bool {
@@ -232,15 +235,29 @@ mod tests {
 
     #[test]
     fn a_limit_that_was_found_more_often_is_exceeded_less_often() {
-        for (harms, return_s) in [(2, 6.0), (3, 12.0), (4, 24.0), (9, 24.0)] {
-            let mut plateau = after(&vec![18.0; harms], 1.0);
+        let mut plateau = after(&[18.0, 18.0], 1.0);
+        for return_s in [6.0, 12.0, 24.0, 24.0] {
             quiet(&mut plateau, return_s);
             assert_eq!(plateau.log_cap(), Some(18.0));
-            quiet(&mut plateau, 1.9 * return_s);
-            assert!(plateau.log_cap().is_some());
-            quiet(&mut plateau, 0.1 * return_s);
-            assert_eq!(plateau.log_cap(), None);
+            slow(&mut plateau, 18.0, 0.2);
         }
+        quiet(&mut plateau, 2.9 * MAX_RETURN_S);
+        assert!(plateau.log_cap().is_some());
+        quiet(&mut plateau, 0.1 * MAX_RETURN_S);
+        assert_eq!(plateau.log_cap(), None);
+    }
+
+    #[test]
+    fn harm_below_the_limit_does_not_lower_it() {
+        // A host that stands still now and then, whatever the rate.
+        let mut plateau = after(&[18.0, 18.0], 1.0);
+        let mut log_rate = 18.0_f64;
+        for _ in 0..20 {
+            quiet(&mut plateau, 10.0);
+            log_rate = plateau.log_cap().unwrap_or(log_rate);
+            slow(&mut plateau, log_rate, 0.2);
+        }
+        assert!(log_rate >= 18.0, "{log_rate}");
     }
 
     #[test]
