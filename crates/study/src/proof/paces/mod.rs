@@ -68,7 +68,7 @@ const fn keeps_p99(mut case: Case, p99_s: f64) -> Case {
     case
 }
 
-const CASES: [Case; 22] = [
+const CASES: [Case; 23] = [
     case("capped, open 10 %", CAPPED, Load::Open(0.1)),
     case("capped, open 30 %", CAPPED, Load::Open(0.3)),
     case("capped, open 60 %", CAPPED, Load::Open(0.6)),
@@ -94,6 +94,7 @@ const CASES: [Case; 22] = [
         0.0025,
     ),
     keeps_p99(case("capped, 60 %, 3 ms", CAPPED, Load::Open(0.6)), 0.003),
+    keeps_p99(case("sliced, 30 %, 20 ms", SLICED, Load::Open(0.3)), 0.02),
 ];
 
 /// Figures of one run.
