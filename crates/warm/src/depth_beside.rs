@@ -21,8 +21,8 @@ pub(crate) struct DepthBeside {
     blocks: RecentMean,
     /// Of probes, which read pages that are warm.
     probes: RecentMean,
-    /// The minimum latency of a probe, in seconds.
-    least_s: Option<f64>,
+    /// The minimum latency of a probe.
+    least: Option<Nanos>,
 }
 
 impl DepthBeside {
@@ -34,11 +34,7 @@ impl DepthBeside {
     /// Adds the latency of a probe.
     pub(crate) fn note_probe(&mut self, latency: Nanos) {
         self.probes.add(latency);
-        let latency_s = latency.as_secs_f64();
-        self.least_s = Some(
-            self.least_s
-                .map_or(latency_s, |least_s| least_s.min(latency_s)),
-        );
+        self.least = Some(self.least.map_or(latency, |least| least.min(latency)));
     }
 
     /// Lets `seconds` pass.
@@ -49,7 +45,8 @@ impl DepthBeside {
 
     /// Maximum number of bytes in flight at a rate in bytes a second.
     pub(crate) fn most(&self, bytes_per_s: f64) -> Bytes {
-        let queued_s = (self.probes.mean_s() - self.least_s.unwrap_or(0.0)).max(0.0);
+        let least_s = self.least.unwrap_or_default().as_secs_f64();
+        let queued_s = (self.probes.mean_s() - least_s).max(0.0);
         let takes_s = (self.blocks.mean_s() - queued_s).max(0.0);
         Bytes((ALWAYS + SPARE * bytes_per_s * takes_s) as u64)
     }

@@ -335,6 +335,10 @@ impl<'a> Pace<'a> {
 mod tests {
     use super::*;
 
+    const BLOCK: Bytes = Bytes::kib(512);
+    const PAGE: Bytes = Bytes(PROBE_BYTES as u64);
+    const OWN: Nanos = Nanos(300_000);
+
     #[test]
     fn one_block_is_read_before_the_first_probe() {
         let limit = SharedRateLimit::new(None);
@@ -390,10 +394,6 @@ mod tests {
         // Less than 5 MiB/s of 0.3 ms each; without a foreground it would be 4.
         assert!((2..=3).contains(&most), "{most}");
     }
-
-    const BLOCK: Bytes = Bytes::kib(512);
-    const PAGE: Bytes = Bytes(PROBE_BYTES as u64);
-    const OWN: Nanos = Nanos(300_000);
 
     #[test]
     fn a_foreground_waits_for_a_request_beside_it_and_not_for_a_block() {

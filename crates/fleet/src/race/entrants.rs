@@ -92,12 +92,12 @@ impl<'a> Entrants<'a> {
                 }
             })
             .collect();
-        let all = Entrants {
+        let race = Entrants {
             entrants,
             events,
             interrupt,
         };
-        (all, (sender, receivers))
+        (race, (sender, receivers))
     }
 
     /// Waits until every host is ready or gone, for at most `timeout`. Hosts that are not ready then do not take part.

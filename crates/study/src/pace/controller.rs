@@ -638,7 +638,7 @@ impl Controller {
         if self.rate > self.least && !self.is_stepped && !self.is_driven() {
             self.plateau.take(
                 is_slow,
-                (self.rate, self.used.max(self.least)),
+                (self.rate, self.log_used()),
                 sample.seconds,
                 sample.background,
             );
@@ -886,7 +886,9 @@ mod tests {
         controller.least = 1e6;
         for _ in 0..2 {
             controller.plateau.pass(1.0);
-            controller.plateau.take(true, (1.05e6, 1.05e6), 1.0, 0.0);
+            controller
+                .plateau
+                .take(true, (1.05e6, 1.05e6_f64.ln()), 1.0, 0.0);
         }
         assert!(controller.plateau.log_cap() < Some(controller.least.ln()));
         for _ in 0..600 {

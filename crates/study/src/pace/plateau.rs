@@ -57,8 +57,8 @@ struct Harm {
 }
 
 impl Harm {
-    /// That time after another harm at the same limit. A harm that comes before the limit was reached is another's, or
-    /// the limit has become lower: it is soon tried again.
+    /// Time to reach the limit after the next harm at it, in seconds. If the harm came before the limit was reached, the
+    /// cause is another one or the limit is lower now, and the time is short again.
     fn next_return_s(&self) -> f64 {
         let reached = self.return_s.filter(|return_s| self.age_s >= *return_s);
         reached.map_or(RETURN_S, |return_s| (2.0 * return_s).min(MAX_RETURN_S))
@@ -91,13 +91,13 @@ impl Plateau {
         self.harm = self.harm.filter(Harm::is_remembered);
     }
 
-    /// Takes a poll of `seconds`, which have passed: whether a foreground request was slow, the rates that were allowed
-    /// and, over the last seconds, used, in bytes a second, and the bytes that the background did. A request that is slow
-    /// by chance delays no others.
+    /// Takes a poll of `seconds`, which have passed: whether a foreground request was slow, the allowed rate in bytes a
+    /// second, the logarithm of the rate that was used over the last seconds, and the bytes that the background did. A
+    /// request that is slow by chance delays no others.
     pub(super) fn take(
         &mut self,
         is_slow: bool,
-        (allowed, used): (f64, f64),
+        (allowed, log_used): (f64, f64),
         seconds: f64,
         background: f64,
     ) {
@@ -107,7 +107,7 @@ impl Plateau {
         }
         self.slow_polls += 1;
         if self.since_slow_s >= APART_S {
-            (self.log_rate, self.is_noted) = (used.min(allowed).ln(), false);
+            (self.log_rate, self.is_noted) = (allowed.ln().min(log_used), false);
         }
         self.since_slow_s = 0.0;
         if self.is_noted {
@@ -167,13 +167,13 @@ mod tests {
     fn slow(plateau: &mut Plateau, log_rate: f64, share: f64) {
         plateau.pass(0.1);
         let rate = log_rate.exp();
-        plateau.take(true, (rate, rate), 0.1, share * 0.1 * rate);
+        plateau.take(true, (rate, log_rate), 0.1, share * 0.1 * rate);
     }
 
     /// So many seconds without a slow request.
     fn quiet(plateau: &mut Plateau, seconds: f64) {
         plateau.pass(seconds);
-        plateau.take(false, (1e6, 1e6), seconds, 0.0);
+        plateau.take(false, (1e6, 1e6_f64.ln()), seconds, 0.0);
     }
 
     /// A plateau after harms at these rates, so many seconds apart.
@@ -227,7 +227,7 @@ mod tests {
         let mut plateau = Plateau::default();
         for _ in 0..2 {
             quiet(&mut plateau, 1.0);
-            plateau.take(true, (1.3e8, 1.1e8), 0.1, 0.0);
+            plateau.take(true, (1.3e8, 1.1e8_f64.ln()), 0.1, 0.0);
         }
         let log_cap = plateau.log_cap().unwrap();
         assert!((log_cap - (1.1e8_f64.ln() - DEPTH)).abs() < 1e-9);

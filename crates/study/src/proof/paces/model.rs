@@ -154,6 +154,7 @@ impl Device {
         back
     }
 
+    /// The same without outliers.
     fn serve_in_order(&mut self, at: f64, queue: usize, is_block: bool) -> f64 {
         let at = match self
             .stalls
