@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use ratatui::text::Line;
+use ratatui_core::text::Line;
 
 use crate::metrics::NamedMeter;
 use crate::notices;

@@ -1,6 +1,6 @@
 //! Screens on a terminal: the one painter, which `watch`, the board of a race and `fleet top` share.
 //!
-//! A screen lays out ratatui's widgets on a [`ratatui::buffer::Buffer`], from its own state. [`Terminal`] writes
+//! A screen lays out ratatui's widgets on a [`ratatui_core::buffer::Buffer`], from its own state. [`Terminal`] writes
 //! the cells that changed, in the codes of crossterm; [`Inline`] draws lines in place below what was there.
 //!
 //! Output and input are not left to crossterm:

@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::host_rates::DiskSample;
 use crate::sort_key::SortKey;
 use crate::top::row::{HostRow, State};
-use ratatui::text::Line;
+use ratatui_core::text::Line;
 use ui::charset;
 use ui::charset::printable;
 use ui::format;

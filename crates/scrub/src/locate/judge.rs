@@ -4,9 +4,9 @@ use std::collections::hash_map::DefaultHasher;
 use std::hash::Hasher as _;
 use std::ops::Range;
 
+use parity::{Syndromes, WrongPart, is_zero, or_into, xor_into};
 use record::Ranges;
 
-use super::galois::{self, Syndromes, xor_into};
 use super::geometry::{PartRelation, RelatedParts};
 
 /// Granularity of the comparison, in bytes: the smallest unit that a disk reads or writes.
@@ -63,7 +63,7 @@ pub(super) fn differing_sectors(relation: &PartRelation, parts: &[&[u8]]) -> Ran
     let errors = errors(relation, parts);
     let sectors = errors.chunks(SECTOR as usize).enumerate();
     sectors
-        .filter(|(_, errors)| errors.iter().any(|error| *error != 0))
+        .filter(|(_, errors)| !is_zero(errors))
         .map(|(index, errors)| {
             let start = index as u64 * SECTOR;
             start..start + errors.len() as u64
@@ -75,10 +75,6 @@ pub(super) fn differing_sectors(relation: &PartRelation, parts: &[&[u8]]) -> Ran
 fn errors(relation: &PartRelation, parts: &[&[u8]]) -> Vec<u8> {
     let Some((first, others)) = parts.split_first() else {
         return Vec::new();
-    };
-    let or_into = |sum: &mut [u8], bytes: &[u8]| {
-        let both = sum.iter_mut().zip(bytes);
-        both.for_each(|(sum, byte)| *sum |= byte);
     };
     match relation {
         PartRelation::Copies(_) => {
@@ -156,7 +152,7 @@ pub(crate) fn judge(relation: &PartRelation, parts: &[&[u8]]) -> Option<WrongMem
             Some(slot.map_or(WrongMember::Untold, WrongMember::Member))
         }
         PartRelation::Stripe { q: None, .. } => {
-            let differs = errors(relation, parts).iter().any(|error| *error != 0);
+            let differs = !is_zero(&errors(relation, parts));
             differs.then_some(WrongMember::Untold)
         }
         PartRelation::Stripe {
@@ -164,15 +160,15 @@ pub(crate) fn judge(relation: &PartRelation, parts: &[&[u8]]) -> Option<WrongMem
             p,
             q: Some(q),
         } => match syndromes(data.len(), parts)?.odd() {
-            galois::WrongPart::None => None,
-            galois::WrongPart::P => Some(WrongMember::Member(p.slot)),
-            galois::WrongPart::Q => Some(WrongMember::Member(q.slot)),
-            galois::WrongPart::Data(index) => {
+            WrongPart::None => None,
+            WrongPart::P => Some(WrongMember::Member(p.slot)),
+            WrongPart::Q => Some(WrongMember::Member(q.slot)),
+            WrongPart::Data(index) => {
                 Some(data.get(index).map_or(WrongMember::Several, |(place, _)| {
                     WrongMember::Member(place.slot)
                 }))
             }
-            galois::WrongPart::Several => Some(WrongMember::Several),
+            WrongPart::Several => Some(WrongMember::Several),
         },
     }
 }

@@ -4,7 +4,6 @@
 //! without md. Nothing is written.
 
 mod array;
-mod galois;
 mod geometry;
 mod judge;
 mod owners;

@@ -5,16 +5,16 @@ use std::io;
 use std::os::fd::AsFd as _;
 use std::time::Duration;
 
-use ratatui::backend::IntoCrossterm as _;
-use ratatui::buffer::{Buffer, Cell};
-use ratatui::crossterm::cursor::MoveUp;
-use ratatui::crossterm::queue;
-use ratatui::crossterm::style::{ContentStyle, Print, PrintStyledContent};
-use ratatui::crossterm::terminal::{Clear, ClearType, DisableLineWrap, EnableLineWrap};
-use ratatui::layout::{Rect, Size};
-use ratatui::style::{Color, Style};
-use ratatui::text::{Line, Text};
-use ratatui::widgets::Widget as _;
+use ratatui_core::buffer::{Buffer, Cell};
+use ratatui_core::layout::{Rect, Size};
+use ratatui_core::style::{Color, Style};
+use ratatui_core::text::{Line, Text};
+use ratatui_core::widgets::Widget as _;
+use ratatui_crossterm::IntoCrossterm as _;
+use ratatui_crossterm::crossterm::cursor::MoveUp;
+use ratatui_crossterm::crossterm::queue;
+use ratatui_crossterm::crossterm::style::{ContentStyle, Print, PrintStyledContent};
+use ratatui_crossterm::crossterm::terminal::{Clear, ClearType, DisableLineWrap, EnableLineWrap};
 
 use super::output::TerminalOutput;
 use super::text::Capabilities;

@@ -8,15 +8,15 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, Once, PoisonError, TryLockError};
 use std::time::Duration;
 
-use ratatui::backend::{Backend as _, CrosstermBackend};
-use ratatui::buffer::Buffer;
-use ratatui::crossterm::cursor::{Hide, Show};
-use ratatui::crossterm::queue;
-use ratatui::crossterm::style::{Attribute, Print, SetAttribute};
-use ratatui::crossterm::terminal::{
+use ratatui_core::backend::Backend as _;
+use ratatui_core::buffer::Buffer;
+use ratatui_core::layout::{Rect, Size};
+use ratatui_crossterm::crossterm::cursor::{Hide, Show};
+use ratatui_crossterm::crossterm::queue;
+use ratatui_crossterm::crossterm::style::{Attribute, Print, SetAttribute};
+use ratatui_crossterm::crossterm::terminal::{
     Clear, ClearType, DisableLineWrap, EnableLineWrap, EnterAlternateScreen, LeaveAlternateScreen,
 };
-use ratatui::layout::{Rect, Size};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Signal, getpgrp, kill_current_process_group};
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetpgrp, tcsetattr};
@@ -274,7 +274,7 @@ impl Terminal {
 
     /// Draws a frame, and writes the cells that are not what they were.
     pub(super) fn show(&mut self, draw: impl FnOnce(Rect, &mut Buffer)) -> io::Result<()> {
-        let area = Rect::from((ratatui::layout::Position::ORIGIN, self.size));
+        let area = Rect::from((ratatui_core::layout::Position::ORIGIN, self.size));
         let mut frame = Buffer::empty(area);
         draw(area, &mut frame);
         let before = match self.shown.take() {
@@ -286,7 +286,7 @@ impl Terminal {
         };
         let changed = before.diff(&frame);
         if !changed.is_empty() {
-            CrosstermBackend::new(&mut self.out).draw(changed.into_iter())?;
+            ratatui_crossterm::CrosstermBackend::new(&mut self.out).draw(changed.into_iter())?;
         }
         self.shown = Some(frame);
         self.flush();

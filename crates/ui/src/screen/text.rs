@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use ratatui::style::{Color, Style};
-use ratatui::text::{Line, Span};
+use ratatui_core::style::{Color, Style};
+use ratatui_core::text::{Line, Span};
 
 /// Style of a piece of text. No information is carried by colour alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -168,10 +168,10 @@ pub fn wrap(text: &str, columns: usize) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use ratatui::buffer::Buffer;
-    use ratatui::layout::Rect;
-    use ratatui::style::Modifier;
-    use ratatui::widgets::Widget as _;
+    use ratatui_core::buffer::Buffer;
+    use ratatui_core::layout::Rect;
+    use ratatui_core::style::Modifier;
+    use ratatui_core::widgets::Widget as _;
 
     use super::*;
 

@@ -4,8 +4,8 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
+use ratatui_core::buffer::Buffer;
+use ratatui_core::layout::Rect;
 use ui::screen::{App, Capabilities, Key, KeyResult};
 
 use super::draw::draw;

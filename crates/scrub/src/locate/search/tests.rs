@@ -1,8 +1,8 @@
 //! Searches of arrays in memory, which a model of each level writes and the tests damage.
 
+use parity::Syndromes;
 use proptest::prelude::*;
 
-use super::super::galois::Syndromes;
 use super::super::geometry::{Copies, MemberOffset, Parity, Raid10, Rotation};
 use super::*;
 

@@ -1,6 +1,6 @@
 //! The page of one device, with all its figures and facts.
 
-use ratatui::text::Line;
+use ratatui_core::text::Line;
 use record::sample::{Device, FlowKind, LatencyBin, VendorSample};
 use ui::screen::{Capabilities, Pieces as _, TextStyle};
 

@@ -1,6 +1,6 @@
 //! Findings, with their evidence and advice.
 
-use ratatui::text::Line;
+use ratatui_core::text::Line;
 use record::{Nanos, Severity};
 use study::watch::WatchEvent;
 use ui::screen::{Capabilities, Pieces as _, TextStyle, wrap};

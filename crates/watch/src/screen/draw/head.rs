@@ -1,6 +1,6 @@
 //! The first lines, with time, host and its figures, and the last line, with the keys.
 
-use ratatui::text::Line;
+use ratatui_core::text::Line;
 use record::sample::{HostSample, InterfaceSample};
 use ui::screen::{Capabilities, Pieces as _, TextStyle};
 

@@ -2,7 +2,7 @@
 
 use crate::screen::columns::EXPLANATIONS;
 use crate::screen::model::Model;
-use ratatui::text::Line;
+use ratatui_core::text::Line;
 use ui::screen::{Pieces as _, TextStyle, wrap};
 
 const KEYS: [(&str, &str); 20] = [

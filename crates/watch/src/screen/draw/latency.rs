@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ratatui::text::Line;
+use ratatui_core::text::Line;
 use record::Nanos;
 use record::sample::{DeviceId, FlowKind, HostSample, Latencies, LatencySample, TracingSample};
 use ui::screen::{Capabilities, Pieces as _, TextStyle};

@@ -13,10 +13,10 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-use ratatui::buffer::Buffer;
-use ratatui::layout::{Constraint, Layout, Rect};
-use ratatui::text::{Line, Text};
-use ratatui::widgets::Widget as _;
+use ratatui_core::buffer::Buffer;
+use ratatui_core::layout::{Constraint, Layout, Rect};
+use ratatui_core::text::{Line, Text};
+use ratatui_core::widgets::Widget as _;
 use ui::screen::{Capabilities, Pieces as _, TextStyle};
 
 use crate::screen::model::{Model, Page};

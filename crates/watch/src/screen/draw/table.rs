@@ -1,6 +1,6 @@
 //! The table of devices. Only visible rows are drawn.
 
-use ratatui::text::Line;
+use ratatui_core::text::Line;
 use record::Nanos;
 use record::sample::{ArraySample, Device, DeviceKind};
 use ui::screen::{Capabilities, Pieces as _, TextStyle};

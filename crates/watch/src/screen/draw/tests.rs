@@ -12,10 +12,10 @@ use crate::screen::Update;
 use crate::screen::fixture::{model, sample};
 use crate::screen::frame::Frame;
 use crate::screen::model::Model;
-use ratatui::Terminal;
-use ratatui::backend::TestBackend;
-use ratatui::buffer::Cell;
-use ratatui::style::{Color, Modifier};
+use ratatui_core::backend::TestBackend;
+use ratatui_core::buffer::Cell;
+use ratatui_core::style::{Color, Modifier};
+use ratatui_core::terminal::Terminal;
 use ui::screen::Key;
 
 const FULL: Capabilities = Capabilities {

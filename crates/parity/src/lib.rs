@@ -1,5 +1,8 @@
-//! The arithmetic of RAID 6: GF(2^8) with the polynomial x^8 + x^4 + x^3 + x^2 + 1 and the generator
-//! 2 (linux, lib/raid6; H. P. Anvin, "The mathematics of RAID-6").
+//! Parities of RAID 5 and 6, byte by byte. It is a crate of its own, since each byte of an array passes through it:
+//! unlike the rest of `scrub`, it is compiled for speed.
+//!
+//! The second parity is computed in GF(2^8) with the polynomial x^8 + x^4 + x^3 + x^2 + 1 and the generator 2 (linux,
+//! lib/raid6; H. P. Anvin, "The mathematics of RAID-6").
 
 /// The polynomial without its highest term.
 const POLYNOMIAL: u8 = 0x1d;
@@ -24,7 +27,7 @@ const LOGS: [u8; 256] = {
 
 /// Syndromes of a stripe, byte by byte.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Syndromes {
+pub struct Syndromes {
     /// The first parity minus that of the data: zeros where they agree.
     pub p: Vec<u8>,
     /// The second parity minus that of the data: zeros where they agree.
@@ -34,7 +37,7 @@ pub(crate) struct Syndromes {
 impl Syndromes {
     /// Syndromes of parts of a stripe of equal length: the data in the order of the second parity, and the parities as
     /// read from the members.
-    pub(crate) fn of(data: &[&[u8]], p: &[u8], q: &[u8]) -> Syndromes {
+    pub fn of(data: &[&[u8]], p: &[u8], q: &[u8]) -> Syndromes {
         let mut sums = Syndromes {
             p: p.to_vec(),
             q: vec![0; q.len()],
@@ -51,7 +54,7 @@ impl Syndromes {
     }
 
     /// The single wrong part that explains all syndromes, if there is one.
-    pub(crate) fn odd(&self) -> WrongPart {
+    pub fn odd(&self) -> WrongPart {
         let mut odd = WrongPart::None;
         for (p, q) in self.p.iter().zip(&self.q) {
             let one = match (p, q) {
@@ -75,7 +78,7 @@ impl Syndromes {
 
 /// Part of a stripe that does not fit the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum WrongPart {
+pub enum WrongPart {
     /// None.
     None,
     /// The first parity.
@@ -90,10 +93,23 @@ pub(crate) enum WrongPart {
 }
 
 /// Adds bytes to others, which in this field is the same as to subtract them.
-pub(crate) fn xor_into(sum: &mut [u8], bytes: &[u8]) {
+pub fn xor_into(sum: &mut [u8], bytes: &[u8]) {
     for (sum, byte) in sum.iter_mut().zip(bytes) {
         *sum ^= byte;
     }
+}
+
+/// Keeps in `sum` the bits that are set in it or in `bytes`.
+pub fn or_into(sum: &mut [u8], bytes: &[u8]) {
+    for (sum, byte) in sum.iter_mut().zip(bytes) {
+        *sum |= byte;
+    }
+}
+
+/// True if all bytes are 0.
+pub fn is_zero(bytes: &[u8]) -> bool {
+    // Without a branch for each byte, so that the compiler uses vector instructions.
+    bytes.iter().fold(0, |all, byte| all | byte) == 0
 }
 
 #[cfg(test)]
