@@ -2,22 +2,30 @@
 //!
 //! - [`ForegroundDetector`]: foreground I/O, from the kernel's counts minus the background's own;
 //! - [`Controller`]: samples in, the allowed rate of the background out;
-//! - `own`: latency and throughput of the foreground without the background;
-//! - `guard`: integrators, one for each latency target;
-//! - `plateau`: the rate just below a limit of the device.
+//! - `targets`: the latencies to keep, and the choice of those in use;
+//! - `rate`: the rule: the least of what the guards, the foreground's throughput and the plateau allow;
+//! - `guard`: integrators, one for each latency target, and the back-off;
+//! - `plateau`: the rate just below a limit of the device;
+//! - `own`: latency and throughput of the foreground without the background; `latencies`: the last latencies;
+//! - `outcome`: what happened, for the answer.
 //!
 //! Everything is deterministic: the caller passes the elapsed time.
 
 mod controller;
 mod detector;
 mod guard;
+mod latencies;
 mod outcome;
 mod own;
 mod plateau;
+mod rate;
+mod targets;
 
-pub use controller::{Controller, ControllerStage, MAX_MIN_RATE, ROOM, min_rate};
+pub use controller::{Controller, ControllerStage};
 pub use detector::{Foreground, ForegroundDetector, IoCounts};
 pub use outcome::{HeldBy, Outcome, Slice};
+pub use rate::{MAX_MIN_RATE, min_rate};
+pub use targets::{ROOM, TargetSource, Targets};
 
 /// Amount of background I/O that is allowed now.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -28,42 +36,6 @@ pub enum Allowed {
     Rate(f64),
     /// No new request, so that the foreground is measured alone.
     Nothing,
-}
-
-/// Latencies to keep, in seconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Targets {
-    /// Target of the mean latency.
-    pub mean_s: Option<f64>,
-    /// Target of the latency that 1 in 100 foreground requests exceeds.
-    pub p99_s: Option<f64>,
-}
-
-impl Targets {
-    /// True if no target is given.
-    pub fn is_empty(&self) -> bool {
-        self.mean_s.is_none() && self.p99_s.is_none()
-    }
-
-    /// Latency above which a single request is slow, in seconds: the p99 target, or 4.6 times the mean target where there is
-    /// no p99 target.
-    pub fn slow_s(&self) -> Option<f64> {
-        /// An exponentially distributed latency exceeds this multiple of its mean once in a hundred.
-        const OF_MEAN: f64 = 4.6;
-        self.p99_s.or(self.mean_s.map(|mean| OF_MEAN * mean))
-    }
-}
-
-/// Source of the targets in use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TargetSource {
-    /// `--keep-p99`, `--keep-mean`.
-    Asked,
-    /// 1.5 times the foreground's latency without the background, and of the mean 1.3 times where the background goes
-    /// in steps; or that latency and the wait for one background request, where that is more.
-    Measured,
-    /// The same as [`Measured`](Self::Measured), since the foreground alone exceeds the target that was requested.
-    Unreachable,
 }
 
 /// Measurements since the last call.

@@ -3,12 +3,14 @@
 use record::Histogram;
 use serde::{Deserialize, Serialize};
 
-use super::{TargetSource, Targets};
+use super::{Sample, TargetSource, Targets};
 
 /// Maximum number of slices that are kept; beyond it each two are merged into one of twice the length.
 const MAX_SLICES: usize = 480;
 /// Initial length of a slice, in seconds.
 const SLICE_S: f64 = 1.0;
+/// Length of the intervals over which targets are judged, in seconds.
+const WINDOW_S: f64 = 5.0;
 
 /// Limit of the background's rate beside a foreground.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -87,6 +89,16 @@ pub struct Outcome {
     /// The seconds with a foreground, in slices of equal length.
     pub slices: Vec<Slice>,
     slice_s: f64,
+    window: Window,
+}
+
+/// Latencies of the interval that is being judged.
+#[derive(Clone, Copy, Debug, Default)]
+struct Window {
+    seconds: f64,
+    requests: f64,
+    slow: f64,
+    sum_s: f64,
 }
 
 impl Outcome {
@@ -132,6 +144,26 @@ impl Outcome {
                     one
                 })
                 .collect();
+        }
+    }
+
+    /// Judges a sample of the background's work by the targets.
+    pub(super) fn judge(&mut self, targets: &Targets, sample: &Sample<'_>) {
+        let window = &mut self.window;
+        window.seconds += sample.seconds;
+        window.requests += sample.latencies_s.len() as f64;
+        window.sum_s += sample.latencies_s.iter().sum::<f64>();
+        let slow_s = targets.p99_s.unwrap_or(f64::INFINITY);
+        let slow = sample.latencies_s.iter().filter(|one| **one > slow_s);
+        window.slow += slow.count() as f64;
+        if window.seconds >= WINDOW_S {
+            let mean_s = targets.mean_s.unwrap_or(f64::INFINITY);
+            let is_above =
+                window.slow > 0.01 * window.requests || window.sum_s > mean_s * window.requests;
+            if is_above {
+                self.above_s += window.seconds;
+            }
+            self.window = Window::default();
         }
     }
 

@@ -1,12 +1,13 @@
 //! The foreground without the background: its latency, and the throughput that the background costs it.
 
-use std::collections::VecDeque;
+use super::Targets;
+use super::latencies::LastLatencies;
 
 /// Maximum number of latencies that are kept: those of about a minute between two periods of work, so that changes of
 /// the load over a day are followed.
 const MAX_LATENCIES: usize = 400;
 /// Minimum number of latencies for a p99.
-pub(super) const MIN_LATENCIES_FOR_P99: usize = 50;
+const MIN_LATENCIES_FOR_P99: usize = 50;
 /// Time after which a third of the weight of a known value is left, in seconds. By time and not by cycle: with long
 /// cycles a loss by chance would count for minutes, and with short ones a true one would soon be forgotten.
 const REMEMBERED_S: f64 = 60.0;
@@ -19,16 +20,13 @@ fn remembered(seconds: f64) -> f64 {
 /// Latencies of the foreground while the background pauses.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PausedLatencies {
-    latencies_s: VecDeque<f64>,
+    probed: LastLatencies<MAX_LATENCIES>,
     timed: (f64, f64),
 }
 
 impl PausedLatencies {
     pub(super) fn take(&mut self, latencies_s: &[f64], timed: Option<(f64, f64)>) {
-        self.latencies_s.extend(latencies_s);
-        while self.latencies_s.len() > MAX_LATENCIES {
-            self.latencies_s.pop_front();
-        }
+        self.probed.take(latencies_s);
         if let Some((requests, seconds)) = timed {
             self.timed.0 += requests;
             self.timed.1 += seconds;
@@ -41,26 +39,22 @@ impl PausedLatencies {
         self.timed.1 *= remembered(seconds);
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.latencies_s.len()
+    /// True if there are enough latencies for a p99.
+    pub(super) fn is_enough(&self) -> bool {
+        self.probed.len() >= MIN_LATENCIES_FOR_P99
     }
 
     pub(super) fn mean_of_probes_s(&self) -> Option<f64> {
-        let sum: f64 = self.latencies_s.iter().sum();
-        (!self.latencies_s.is_empty()).then(|| sum / self.latencies_s.len() as f64)
+        self.probed.mean_s()
     }
 
-    pub(super) fn mean_of_timed_s(&self) -> Option<f64> {
-        (self.timed.0 > 0.0).then(|| self.timed.1 / self.timed.0)
-    }
-
-    /// The 99th percentile, in seconds.
-    pub(super) fn p99_s(&self) -> Option<f64> {
-        let mut sorted: Vec<f64> = self.latencies_s.iter().copied().collect();
-        sorted.sort_by(f64::total_cmp);
-        let above = (sorted.len() / 100).max(1);
-        let at = sorted.len().checked_sub(1 + above)?;
-        sorted.get(at).copied()
+    /// Mean and p99 of the foreground without the background.
+    pub(super) fn latency(&self) -> Targets {
+        let mean_of_timed_s = (self.timed.0 > 0.0).then(|| self.timed.1 / self.timed.0);
+        Targets {
+            mean_s: mean_of_timed_s.or(self.probed.mean_s()),
+            p99_s: self.probed.p99_s(),
+        }
     }
 }
 
