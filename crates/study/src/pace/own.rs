@@ -69,40 +69,24 @@ const MIN_CYCLES: f64 = 3.0;
 /// A closed-loop foreground, which waits for each completion, loses by every delay; an open-loop one loses nothing
 /// until the device is saturated. Each cycle gives one difference between a pause and the work before it; their slope
 /// over the rate (least squares through zero) remains valid when the rate changes.
-///
-/// Three differences may agree by chance, and then say little about how far they scatter. So they are not taken to
-/// scatter less than the requests within a pause do: a closed loop's come evenly, an open loop's at random moments.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Throughput {
     /// Requests and seconds of the pause, and of the work.
     paused: (f64, f64),
     worked: (f64, f64),
     bytes: f64,
-    /// Number of samples of the pause, and the sum of their requests² / seconds.
-    samples: f64,
-    squares: f64,
     /// Sums of rate², rate × difference, difference², of weights, and of the paused throughput.
     xx: f64,
     xy: f64,
     yy: f64,
     cycles: f64,
     level: f64,
-    /// Sums over the cycles: of the squares by which samples of a pause differ from its mean, of their degrees of
-    /// freedom, and of what the variance of a difference is per variance of the requests in a second.
-    within: f64,
-    degrees: f64,
-    spread: f64,
 }
 
 impl Throughput {
     pub(super) fn paused(&mut self, requests: f64, seconds: f64) {
-        if seconds <= 0.0 {
-            return;
-        }
         self.paused.0 += requests;
         self.paused.1 += seconds;
-        self.samples += 1.0;
-        self.squares += requests * requests / seconds;
     }
 
     pub(super) fn worked(&mut self, requests: f64, seconds: f64, bytes: f64) {
@@ -123,9 +107,7 @@ impl Throughput {
     /// seconds.
     pub(super) fn cycle(&mut self) -> f64 {
         let (paused, worked, bytes) = (self.paused, self.worked, self.bytes);
-        let (samples, squares) = (self.samples, self.squares);
         (self.paused, self.worked, self.bytes) = ((0.0, 0.0), (0.0, 0.0), 0.0);
-        (self.samples, self.squares) = (0.0, 0.0);
         let seconds = paused.1 + worked.1;
         // A foreground that pauses by itself gives no information.
         if paused.0 <= 0.0 || worked.0 <= 0.0 || paused.1 <= 0.0 || worked.1 <= 0.0 {
@@ -140,9 +122,6 @@ impl Throughput {
         self.yy = keeps * self.yy + lost * lost;
         self.cycles = keeps * self.cycles + 1.0;
         self.level = keeps * self.level + level;
-        self.within = keeps * self.within + (squares - level * paused.0).max(0.0);
-        self.degrees = keeps * self.degrees + samples - 1.0;
-        self.spread = keeps * self.spread + 1.0 / paused.1 + 1.0 / worked.1;
         seconds
     }
 
@@ -153,24 +132,12 @@ impl Throughput {
             return None;
         }
         let slope = self.xy / self.xx;
-        let level = self.level / self.cycles;
         let left = (self.yy - slope * self.xy).max(0.0) / (self.cycles - 1.0);
-        let left = left.max(self.variance_by_chance(level));
         // With few cycles the standard error itself is uncertain (approximately Student's quantiles).
         let errors = SIGNIFICANCE_SE * (1.0 + SIGNIFICANCE_SE / (self.cycles - 1.0));
         let significant_slope = slope - errors * (left / self.xx).sqrt();
+        let level = self.level / self.cycles;
         (significant_slope > 0.0).then(|| MAX_LOSS * level / significant_slope)
-    }
-
-    /// Variance of a difference if the foreground's throughput is the same in work and pause, by how its requests scatter
-    /// within pauses; at most as those at random moments do, since requests in regular groups scatter more in short samples
-    /// only.
-    fn variance_by_chance(&self, level: f64) -> f64 {
-        if self.degrees <= 0.0 {
-            return 0.0;
-        }
-        let of_a_second = (self.within / self.degrees).min(level);
-        of_a_second * self.spread / self.cycles
     }
 }
 
@@ -192,32 +159,6 @@ mod tests {
             throughput.cycle();
         }
         assert_eq!(throughput.bound(), None);
-    }
-
-    /// The bound after four cycles with nearly the same loss. Requests of a pause come in samples of 0.05 s, in turn
-    /// this many more and fewer than the mean.
-    fn bound_after_four(lost: f64, scatter: f64) -> Option<f64> {
-        let mut throughput = Throughput::default();
-        for differs in [-1.0, 0.0, 1.0, 0.0] {
-            throughput.worked(1000.0 - lost + differs, 1.0, 5e6);
-            for sample in 0..6 {
-                let sign = if sample % 2 == 0 { 1.0 } else { -1.0 };
-                throughput.paused(50.0 + sign * scatter, 0.05);
-            }
-            throughput.cycle();
-        }
-        throughput.bound()
-    }
-
-    #[test]
-    fn losses_that_agree_by_chance_are_no_bound() {
-        // 50 ± 7 requests, as at random moments: differences of 1,000 a second scatter by 66.
-        assert_eq!(bound_after_four(100.0, 7.0), None);
-        assert!(bound_after_four(300.0, 7.0).is_some());
-        // A closed loop's requests come evenly.
-        assert!(bound_after_four(100.0, 2.0).is_some());
-        // In groups: no more than at random moments.
-        assert!(bound_after_four(300.0, 50.0).is_some());
     }
 
     #[test]

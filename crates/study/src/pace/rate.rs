@@ -46,7 +46,7 @@ pub fn min_rate(device_rate: f64) -> f64 {
     (MIN_RATE_SHARE * device_rate).clamp(LOWEST_MIN_RATE, MAX_MIN_RATE)
 }
 
-/// Conditions under which a sample was measured.
+/// Latencies to aim at, and the conditions in which the rate is steered.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Steering {
     /// Latencies by which the rate is steered.
