@@ -45,7 +45,7 @@ pub enum TargetSource {
     Unreachable,
 }
 
-/// How the background issues its requests, as far as it delays single foreground requests.
+/// Properties of the background's requests by which they delay single foreground requests.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct BackgroundRequests {
     /// True if the background goes in steps, as md's check does.
